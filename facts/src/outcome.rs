@@ -108,7 +108,7 @@ impl Written {
 /// One difference of the overlay's upper side to the caller's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Relative to the working directory.
+    /// Relative to the working directory; elsewhere in a tree that takes writes, absolute.
     pub path: Vec<u8>,
     /// The kind of change.
     pub change: Change,

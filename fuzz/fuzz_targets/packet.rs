@@ -128,6 +128,8 @@ fn again(message: &ChildMessage) -> ChildMessage {
 /// As for a jail on a recent kernel.
 fn expectation() -> ProofExpectation {
     ProofExpectation {
+        inside_id: 1000,
+        is_writable: false,
         own_namespaces: ChildFact::NAMESPACES.map(|(fact, _)| (fact, 1)).into(),
         landlock: Some("ABI 6".into()),
         handled: turnkey_jailer::landlock::handled(6),

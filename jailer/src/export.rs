@@ -13,7 +13,9 @@ mod walk;
 use turnkey_facts::export::{ExportBounds, Exported, Scope};
 
 use crate::jail::JailExit;
+pub(crate) use content::copy;
 pub use destination::{DestinationError, ExportDestination};
+pub(crate) use links::WrittenFiles;
 
 impl JailExit {
     /// Copies the workspace's files to `destination`, within `bounds`.

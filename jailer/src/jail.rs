@@ -26,8 +26,8 @@ use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
 use crate::process::terminal;
 use crate::process::wire::{ChildFact, ChildMessage};
-use crate::rootfs::OverlaySides;
 use crate::rootfs::changes;
+use crate::rootfs::{OverlaySides, WrittenPlace};
 use crate::sys::{self, CloneSide};
 use crate::tally::UsageTally;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
@@ -91,9 +91,11 @@ impl Prepared {
         };
         back.map_err(failed)?;
         owner::prove(pid, self.id.user)?;
-        idmap::write_maps(pid, self.id).map_err(|source| JailError::System {
-            act: "map the jail's user",
-            source,
+        idmap::write_maps(pid, self.orders.inside_id, self.id).map_err(|source| {
+            JailError::System {
+                act: "map the jail's user",
+                source,
+            }
         })?;
         let network = match self.is_published {
             true => Some(network_of(pid)?),
@@ -161,6 +163,7 @@ impl Confining {
             terminal,
             tally: prepared.tally,
             overlay: prepared.overlay,
+            places: prepared.places,
             reports,
         })
     }
@@ -219,6 +222,7 @@ pub struct Held {
     clock: SecondClock,
     tally: UsageTally,
     overlay: Option<OverlaySides>,
+    places: Vec<WrittenPlace>,
     reports: Vec<LayerReport>,
     listeners: Vec<TcpListener>,
     network: Option<OwnedFd>,
@@ -277,6 +281,7 @@ impl Held {
             init: self.init,
             tally: self.tally,
             overlay: self.overlay,
+            places: self.places,
             reports: self.reports,
             started: Instant::now(),
             status: Status::Unknown,
@@ -290,6 +295,7 @@ pub struct Running {
     init: InitHandle,
     tally: UsageTally,
     overlay: Option<OverlaySides>,
+    places: Vec<WrittenPlace>,
     reports: Vec<LayerReport>,
     started: Instant,
     status: Status,
@@ -318,7 +324,8 @@ pub struct JailExit {
     pub usage: Usage,
     /// The limits that the kernel held by refusing more, also those that ended the run.
     pub met: Vec<MetLimit>,
-    /// The files that differ from the caller's directory, sorted by path; at most 10 000.
+    /// The files that differ from the caller's directory, by their paths in it, and those of the rest of the tree that differ, by
+    /// their whole paths; sorted, at most 10 000.
     pub changed: Vec<ChangedFile>,
     /// The number of files that differ beyond those of [`JailExit::changed`]. What lies in a directory below 64 others
     /// counts as one.
@@ -329,6 +336,8 @@ pub struct JailExit {
     pub enforcement: Vec<LayerReport>,
     /// For [`JailExit::export`].
     pub(crate) overlay: Option<OverlaySides>,
+    /// For [`JailExit::keep`].
+    pub(crate) places: Vec<WrittenPlace>,
 }
 
 impl Running {
@@ -396,8 +405,7 @@ impl Running {
         let used = self.init.end();
         let met = self.tally.met(wall);
         let usage = self.tally.usage(wall, used);
-        let changes = self.overlay.as_ref().map(changes::collect);
-        let changes = changes.unwrap_or_default();
+        let changes = changes::collect(self.overlay.as_ref(), &self.places);
         let written = self.overlay.as_ref().and_then(OverlaySides::written);
         self.tally.remove()?;
         Ok(JailExit {
@@ -409,6 +417,7 @@ impl Running {
             written,
             enforcement: self.reports,
             overlay: self.overlay,
+            places: self.places,
         })
     }
 }

@@ -11,12 +11,14 @@ mod rootfs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
 use crate::landlock::{self, HandledAccess, PathUse};
+use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
 use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
@@ -76,6 +78,8 @@ pub struct Plan {
     pub candidates: Vec<PathBuf>,
     /// The working directory of the program.
     pub directory: PathBuf,
+    /// The layer that shows below what is written, and takes it in the end.
+    pub layer: Option<Arc<KeptLayer>>,
     /// The policy it was made from.
     pub policy: Policy,
     /// The host it was made for.
@@ -130,6 +134,18 @@ pub enum RootfsStep {
         /// Major and minor number it must have.
         number: (u32, u32),
     },
+    /// The root itself under a layer of memory, which takes the writes to all writable directories as well.
+    WritableRoot {
+        /// Bytes of writes.
+        size: u64,
+    },
+    /// A directory of the host under that memory; what only its owner may read, or is mounted in it, under a cover.
+    WritableDirectory {
+        /// On the host.
+        source: PathBuf,
+        /// Inside.
+        path: PathBuf,
+    },
     /// A fresh tmpfs.
     Tmpfs {
         /// The path inside the jail.
@@ -171,6 +187,29 @@ pub enum RootfsStep {
         /// Bytes of writes.
         size: u64,
     },
+}
+
+impl RootfsStep {
+    /// The path inside the jail; `None` for the root itself.
+    #[must_use]
+    pub fn place(&self) -> Option<&Path> {
+        match self {
+            RootfsStep::Directory(path)
+            | RootfsStep::Terminals(path)
+            | RootfsStep::Symlink { path, .. }
+            | RootfsStep::File { path, .. }
+            | RootfsStep::RootEntry { path, .. }
+            | RootfsStep::Bind { path, .. }
+            | RootfsStep::Device { path, .. }
+            | RootfsStep::WritableDirectory { path, .. }
+            | RootfsStep::Tmpfs { path, .. }
+            | RootfsStep::Proc { path, .. }
+            | RootfsStep::Mask { path, .. }
+            | RootfsStep::Decoy { path, .. }
+            | RootfsStep::Overlay { path, .. } => Some(path),
+            RootfsStep::WritableRoot { .. } => None,
+        }
+    }
 }
 
 /// One Landlock rule.
@@ -225,6 +264,16 @@ pub enum PlanError {
         /// `directory` or `file`.
         kind: &'static str,
     },
+    /// A directory of the host has no place for it.
+    #[error(
+        "{path} would lie inside {above}, which shows a directory of the host, and turnkey makes nothing in that; choose another place with `at`"
+    )]
+    Covered {
+        /// Inside.
+        path: PathBuf,
+        /// The directory around it, inside.
+        above: PathBuf,
+    },
     /// A path that turnkey itself provides.
     #[error("{0} is made fresh in every jail and cannot be replaced by the host's; leave it out")]
     Reserved(PathBuf),
@@ -265,6 +314,23 @@ pub enum PlanError {
          boot Linux 6.12 or later with `landlock` in `lsm=`, or name whom the program may talk to, with the mode \"allow\""
     )]
     AbstractSockets,
+    /// An overlay for each directory.
+    #[error(
+        "`root_mode = \"overlay\"` makes at most {} directories of the host writable, and the profile shows more; name fewer under `read`",
+        rootfs::MOST_WRITABLE
+    )]
+    TooManyWritable,
+    /// The owner of the host's directories has to appear as the jail's user, which only root can arrange.
+    #[error(
+        "`root_mode = \"overlay\"` needs root: to an unprivileged caller's jail, the host's directories belong to somebody else; \
+         run turnkey as root, leave it out, or name what has to be written with --scratch PATH=SIZE"
+    )]
+    WritableNeedsRoot,
+    /// A root of the profile's own has too many entries to be written over one by one.
+    #[error(
+        "`root_mode = \"overlay\"` is for the host's directories, and the profile has a `root` of its own; leave one of them out"
+    )]
+    WritableRoot,
     /// A command without a name.
     #[error("the command is empty; give the program after `--`")]
     EmptyCommand,
@@ -284,6 +350,8 @@ impl Plan {
         }
         let mut builder = RootfsBuilder::default();
         let filesystem = &policy.filesystem;
+        let most = workspace_size(&policy.limits, host);
+        builder.root_mode(filesystem, host, most)?;
         builder.reserved_files(policy, &reach, &host.names)?;
         builder.resolver(policy, &host.names);
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
@@ -306,7 +374,6 @@ impl Plan {
             builder.decoy(decoy)?;
         }
         builder.devices()?;
-        let most = workspace_size(&policy.limits, host);
         builder.workdir(filesystem.workdir, &command.workdir, most)?;
         for decoy in filesystem.decoys.iter().filter(in_workspace) {
             builder.decoy_in_workspace(decoy);
@@ -315,6 +382,7 @@ impl Plan {
             builder.own_path(path);
         }
         builder.check_lists()?;
+        builder.order();
         let environment = environment(policy, &command.environment);
         // Joined with nothing, it would end in a slash.
         let directory: PathBuf = Path::new(WORKSPACE)
@@ -340,6 +408,7 @@ impl Plan {
             ),
             reach,
             is_watched: true,
+            layer: None,
             landlock,
             rootfs: builder.steps,
             grants: builder.grants,

@@ -4,13 +4,13 @@
 //! Runs as: the supervisor, outside the jail, with its full privileges.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::{Layer, NetworkMode, SyscallPolicy};
+use turnkey_policy::{Layer, NetworkMode, RootMode, SyscallPolicy};
 
 use crate::c_string::c_string;
 use crate::error::JailError;
@@ -20,7 +20,6 @@ use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
 use crate::groups::{GroupNames, JailCgroups};
 use crate::ids::NamespaceIds;
-use crate::ids::identity::INSIDE_ID;
 use crate::ids::idmap::HostId;
 use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
@@ -40,7 +39,8 @@ use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
 use crate::process::terminal::StandardStreams;
 use crate::process::wire::ChildFact;
-use crate::rootfs::{self, OverlaySides};
+use crate::rootfs::{self, OverlaySides, WritableTree, WrittenPlace};
+use crate::sys;
 use crate::tally::sample;
 use crate::tally::{KeptGroups, UsageTally};
 use turnkey_facts::LayerReport;
@@ -66,6 +66,7 @@ pub struct Prepared {
     pub(crate) id: HostId,
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
+    pub(crate) places: Vec<WrittenPlace>,
     pub(crate) reports: Vec<LayerReport>,
     pub(crate) group_limits: Vec<GroupLimit>,
     pub(crate) expectation: ProofExpectation,
@@ -131,7 +132,7 @@ impl Plan {
         let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
-        let tree = rootfs::open(&self.rootfs, id)?;
+        let tree = rootfs::open(&self.rootfs, id, self.layer.as_deref())?;
         let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec(matches!(streams, StandardStreams::Terminal));
         let expectation = ProofExpectation {
@@ -148,6 +149,8 @@ impl Plan {
             route_probes: self.route_probes(),
             listeners: self.reach.listeners.len(),
             user: id.in_words(),
+            inside_id: self.policy.identity.id(),
+            is_writable: tree.tree.is_some(),
             kept_supplementary_gids: self.bound_groups().len(),
             rlimits: self
                 .rlimits
@@ -173,10 +176,12 @@ impl Plan {
             listeners: self.reach.listeners.clone(),
             route_probes: self.route_probes(),
             ceilings: self.host.ceilings.clone(),
-            inside_id: INSIDE_ID,
+            inside_id: self.policy.identity.id(),
             drops_supplementary_gids: self.host.ids.can_drop_supplementary_gids(),
             root_options: root_options(),
             rootfs: tree.steps,
+            uncovered: uncovered(tree.tree.as_ref())?,
+            tree: tree.tree,
             rules: self.landlock_rules().map(rule).collect(),
             landlock,
             rlimits: self.rlimits.clone(),
@@ -195,6 +200,7 @@ impl Plan {
             id,
             namespaces: namespaces::flags(&self.namespaces, NamespaceTiming::AtBirth),
             overlay: tree.overlay,
+            places: tree.places,
             reports,
             group_limits: self.group_limits.clone(),
             expectation,
@@ -473,6 +479,7 @@ impl Plan {
                 .map(|path| c_string(path.as_os_str()))
                 .collect(),
             has_terminal,
+            has_writable_root: self.policy.filesystem.root_mode == RootMode::Overlay,
         };
         (exec, arguments.into_iter().chain(environment).collect())
     }
@@ -508,6 +515,20 @@ fn root_options() -> Vec<(std::ffi::CString, std::ffi::CString)> {
         .iter()
         .map(|(name, value)| (name.to_owned().into(), value.to_owned().into()))
         .collect()
+}
+
+/// A root that can be written is granted whole, and so is all that is below it. The file that proves Landlock is elsewhere then.
+fn uncovered(tree: Option<&WritableTree>) -> Result<Option<OwnedFd>, JailError> {
+    let made = tree.map(|_| {
+        let apart = rootfs::memory(1 << 20)?;
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+        sys::open_beneath(apart.as_fd(), c".turnkey-probe", flags, 0o444)?;
+        Ok(apart)
+    });
+    made.transpose().map_err(|source| JailError::System {
+        act: "make the file by which Landlock is proved",
+        source,
+    })
 }
 
 fn second_clock(wall: Duration) -> Result<SecondClock, JailError> {

@@ -6,26 +6,32 @@
 
 pub(crate) mod attributes;
 pub(crate) mod changes;
+mod covers;
 pub(crate) mod decoys;
+mod overlay;
 pub mod paths;
 pub mod root;
+mod tree;
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::sys::stat::{FchmodatFlags, Mode};
 use turnkey_policy::{ProcView, WORKSPACE};
 
 use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
+use crate::layer::KeptLayer;
 use crate::plan::RootfsStep;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::paths::{LastSymlink, PathError};
 use crate::sys::{self, MountAttributes};
-use turnkey_facts::Written;
+pub use overlay::OverlaySides;
+pub(crate) use overlay::memory;
+use tree::TreeOpener;
+pub use tree::{UPPER, WritableTree, WrittenPlace};
 
 /// A memory file system holds one file for so many of its bytes.
 const BYTES_PER_FILE: u64 = 4096;
@@ -88,10 +94,23 @@ pub enum ReplayStep {
         /// `MOUNT_ATTR_*`.
         attributes: u64,
     },
+    /// overlayfs over a part of the tree that the jail's root shows.
+    Place {
+        /// The directory of the host, read-only, its owner translated; `None` for what the jail's root is made of.
+        lower: Option<OwnedFd>,
+        /// The directory of what earlier runs have kept of it, shown above.
+        kept: Option<OwnedFd>,
+        /// The directory for what is written, and the one that overlayfs itself needs.
+        upper: [CString; 2],
+        /// The path inside the jail.
+        path: CString,
+    },
     /// overlayfs over the working directory.
     Overlay {
         /// The working directory, read-only, its owner translated.
         lower: OwnedFd,
+        /// The directory of what earlier runs have kept of it, shown above.
+        kept: Option<OwnedFd>,
         /// A tmpfs with `data` and `work` in it.
         upper: OwnedFd,
         /// The path inside the jail.
@@ -133,6 +152,7 @@ impl ReplayStep {
             | ReplayStep::Mount { path, .. }
             | ReplayStep::Mask { path, .. }
             | ReplayStep::Decoy { path, .. }
+            | ReplayStep::Place { path, .. }
             | ReplayStep::Overlay { path, .. } => path,
         };
         format!("/{}", path.to_string_lossy())
@@ -166,7 +186,7 @@ impl RootfsError {
     }
 }
 
-fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> RootfsError {
+fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> RootfsError + use<> {
     let path = path.to_owned();
     move |source| RootfsError {
         act,
@@ -183,66 +203,71 @@ pub struct PreparedRootfs {
     pub steps: Vec<ReplayStep>,
     /// The caller's directory and what was written over it.
     pub overlay: Option<OverlaySides>,
-}
-
-/// Both sides of the overlay, as the supervisor keeps them.
-#[derive(Debug)]
-pub struct OverlaySides {
-    /// The caller's directory.
-    pub lower: OwnedFd,
-    /// The directory that took the writes.
-    pub upper: OwnedFd,
-    /// The decoys that turnkey wrote there itself.
-    pub decoys: PlantedDecoys,
-}
-
-impl OverlaySides {
-    /// The fill of the writable side, statfs(2); `None` when the kernel does not say.
-    pub fn written(&self) -> Option<Written> {
-        let now = nix::sys::statfs::fstatfs(&self.upper).ok()?;
-        let block = u64::try_from(now.block_size()).ok()?;
-        Some(Written {
-            bytes: now.blocks().saturating_sub(now.blocks_free()) * block,
-            most_bytes: now.blocks() * block,
-            files: now.files().saturating_sub(now.files_free()),
-            most_files: now.files(),
-        })
-    }
+    /// The mounts that make the rest of the tree writable.
+    pub tree: Option<WritableTree>,
+    /// The places of it, and what was written there.
+    pub places: Vec<WrittenPlace>,
 }
 
 /// Turns the plan's steps into something to replay.
-pub fn open(steps: &[RootfsStep], id: HostId) -> Result<PreparedRootfs, RootfsError> {
+pub fn open(
+    steps: &[RootfsStep],
+    id: HostId,
+    layer: Option<&KeptLayer>,
+) -> Result<PreparedRootfs, RootfsError> {
     let mut opener = SourceOpener {
         id,
+        layer,
         folder: None,
         root: None,
         overlay: None,
+        tree: None,
         decoys: PlantedDecoys::default(),
     };
-    let replays: Result<_, _> = steps.iter().map(|step| opener.replay(step)).collect();
+    let mut replays = Vec::with_capacity(steps.len());
+    for step in steps {
+        opener.replay(step, &mut replays)?;
+    }
     let decoys = opener.decoys;
     let overlay = opener.overlay.map(|sides| OverlaySides { decoys, ..sides });
+    let (tree, places) = opener.tree.map(TreeOpener::done).unzip();
     Ok(PreparedRootfs {
-        steps: replays?,
+        steps: replays,
         overlay,
+        tree,
+        places: places.unwrap_or_default(),
     })
 }
 
 /// The opener of a step's sources, with what is needed after it.
-struct SourceOpener {
+struct SourceOpener<'a> {
     id: HostId,
+    layer: Option<&'a KeptLayer>,
     /// The directory that the last one of the host lay in: most lie beside each other.
     folder: Option<(PathBuf, OwnedFd)>,
     /// The policy's own root: opened once, so that all its entries are those of one directory.
     root: Option<OwnedFd>,
     overlay: Option<OverlaySides>,
+    tree: Option<TreeOpener>,
     decoys: PlantedDecoys,
 }
 
-impl SourceOpener {
-    fn replay(&mut self, step: &RootfsStep) -> Result<ReplayStep, RootfsError> {
+impl SourceOpener<'_> {
+    fn replay(&mut self, step: &RootfsStep, into: &mut Vec<ReplayStep>) -> Result<(), RootfsError> {
         let set = step.attributes();
-        Ok(match step {
+        into.push(match step {
+            RootfsStep::WritableRoot { size } => {
+                let tree = self.tree.insert(TreeOpener::new(*size, self.id)?);
+                return tree.root(self.layer, into);
+            }
+            RootfsStep::WritableDirectory { source, path } => {
+                let opened = self.open_path(source)?;
+                let tree = self
+                    .tree
+                    .as_mut()
+                    .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
+                return tree.directory(&opened, (source, path), self.layer, into);
+            }
             RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
                 path: SplitPath::from_absolute(path),
@@ -294,11 +319,13 @@ impl SourceOpener {
                 }
             }
             RootfsStep::Overlay { source, path, size } => {
-                let (replay, sides) = overlay(source, path, *size, self.id)?;
+                let kept = kept(self.layer, path, self.id)?;
+                let (replay, sides) = overlay::workspace((source, kept), path, *size, self.id)?;
                 self.overlay = Some(sides);
                 replay
             }
-        })
+        });
+        Ok(())
     }
 
     /// As [`open_path`]. What lies in the directory of the one before it is opened there: the way is walked once.
@@ -363,9 +390,14 @@ fn fresh(
     }
 }
 
+/// The number of files that a memory file system of this size may hold.
+pub(crate) fn files_of(size: u64) -> u64 {
+    (size / BYTES_PER_FILE).max(FEWEST_FILES)
+}
+
 /// Bounded in files as well: an empty one takes no block, but memory of the kernel.
 fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
-    let files = (size / BYTES_PER_FILE).max(FEWEST_FILES);
+    let files = files_of(size);
     [
         ("size", size.to_string()),
         ("nr_inodes", files.to_string()),
@@ -503,6 +535,26 @@ fn translate_owner(
     })
 }
 
+/// A view of what a layer has of this place, its owner translated.
+fn kept(
+    layer: Option<&KeptLayer>,
+    path: &Path,
+    id: HostId,
+) -> Result<Option<OwnedFd>, RootfsError> {
+    const FIX: &str = ": the layer's file system cannot be id-mapped by this kernel; \
+                       name a directory on another one with --layer DIR";
+    let kept = layer.map(|layer| layer.kept(path)).transpose();
+    let Some(kept) = kept
+        .map_err(failed("open what was kept of", path))?
+        .flatten()
+    else {
+        return Ok(None);
+    };
+    let mount = view(&kept, path, false, covers::CLOSED)?;
+    translate_owner(&mount, &kept, path, id).map_err(|error| RootfsError { fix: FIX, ..error })?;
+    Ok(Some(mount))
+}
+
 /// A device node of the host, after a look that it is what its name says: a symlink or another
 /// node in its place would be a door.
 fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, RootfsError> {
@@ -514,81 +566,4 @@ fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, RootfsEr
         return Err(failed("trust the device", path)(Errno::ENODEV));
     }
     view(&opened, path, false, set)
-}
-
-fn overlay(
-    source: &Path,
-    path: &Path,
-    size: u64,
-    id: HostId,
-) -> Result<(ReplayStep, OverlaySides), RootfsError> {
-    let host = open_path(source)?;
-    require_kind(&host, true).map_err(failed("use as the working directory", source))?;
-    let set = kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
-    let lower = view(&host, source, false, set).map_err(|error| RootfsError {
-        fix: below(error.source, id),
-        ..error
-    })?;
-    translate_owner(&lower, &host, source, id)?;
-    let (upper, data) =
-        upper(size, &host, id).map_err(failed("make the writable side of", source))?;
-    let sides = OverlaySides {
-        lower: host,
-        upper: data,
-        decoys: PlantedDecoys::default(),
-    };
-    Ok((
-        ReplayStep::Overlay {
-            lower,
-            upper,
-            path: relative(path),
-        },
-        sides,
-    ))
-}
-
-/// The cause of an EINVAL or EPERM: another mount below a directory hides something of it, and only root may look behind.
-fn below(errno: Errno, id: HostId) -> &'static str {
-    if errno == Errno::EINVAL && id.is_caller {
-        return ": something else is mounted below it, which only root can leave out; \
-                start in another directory, or use `--workdir-mode read-only`";
-    }
-    ""
-}
-
-/// The tmpfs that takes the writes, with the two directories overlayfs wants. Made here and not by
-/// the child, so that the supervisor can read it when the jail is gone.
-fn upper(size: u64, host: &OwnedFd, id: HostId) -> Result<(OwnedFd, OwnedFd), Errno> {
-    let options = memory_options(size, "0755").map(|(name, value)| (string(name), string(value)));
-    let attributes = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
-    let upper = sys::new_mount(c"tmpfs", &options, attributes)?;
-    // The merged directory shows the mode of its upper side, so that takes the host's.
-    let mode = Mode::from_bits_truncate(nix::sys::stat::fstat(host)?.st_mode & 0o1777);
-    for name in [c"data", c"work"] {
-        nix::sys::stat::mkdirat(&upper, name, Mode::S_IRWXU)?;
-        nix::sys::stat::fchmodat(
-            &upper,
-            name,
-            mode | Mode::S_IRWXU,
-            FchmodatFlags::FollowSymlink,
-        )?;
-        let (user, group) = (
-            nix::unistd::Uid::from_raw(id.user),
-            nix::unistd::Gid::from_raw(id.group),
-        );
-        nix::unistd::fchownat(
-            &upper,
-            name,
-            Some(user),
-            Some(group),
-            nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
-        )?;
-    }
-    let data = sys::open_beneath(
-        upper.as_fd(),
-        c"data",
-        libc::O_RDONLY | libc::O_DIRECTORY,
-        0,
-    )?;
-    Ok((upper, data))
 }

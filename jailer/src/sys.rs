@@ -196,6 +196,17 @@ pub fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     length == Ok(1) && value == *b"y"
 }
 
+/// Marks a directory so: fsetxattr(2).
+pub fn set_opaque(directory: BorrowedFd<'_>) -> Result<()> {
+    let value = b"y";
+    let (name, place) = (
+        as_word(c"user.overlay.opaque"),
+        word(value.as_ptr() as usize),
+    );
+    let arguments = [fd(directory), name, place, word(value.len()), 0, 0];
+    call(libc::SYS_fsetxattr, arguments).map(drop)
+}
+
 /// openat2(2) of one name in `directory` as a handle; a symlink is not followed but opened itself.
 pub fn open_name(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW;

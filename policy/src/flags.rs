@@ -73,6 +73,7 @@ pub(crate) fn host_path(text: &str) -> Result<HostPath, ValueError> {
     let path = values::absolute_path(text)?;
     Ok(HostPath {
         path,
+        at: None,
         optional: false,
         list: true,
         why: WHY.to_owned(),

@@ -53,6 +53,16 @@ pub enum ProcView {
     Processes,
 }
 
+/// The treatment of writes to the jail's own tree: its root, and the directories of the host that it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RootMode {
+    /// Every write fails.
+    #[default]
+    ReadOnly,
+    /// All writes land in memory and are thrown away.
+    Overlay,
+}
+
 /// The form in which the caller's directory appears at `/workspace`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkdirMode {

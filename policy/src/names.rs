@@ -5,7 +5,7 @@
 
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
-    OwnPath, ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    OwnPath, ProcView, RootMode, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -127,6 +127,8 @@ names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
 
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
+
+names!(RootMode { ReadOnly => "read-only", Overlay => "overlay" });
 
 names!(OwnPath { Known => "known", Always => "always", Never => "never" });
 

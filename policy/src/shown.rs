@@ -44,7 +44,7 @@ fn shown_of(rule: &Rule, filesystem: &FilesystemPolicy) -> Option<Glob> {
 /// The places that a profile names. A tree of its own shows all that is in it.
 fn places(filesystem: &FilesystemPolicy) -> impl Iterator<Item = &Path> {
     let given = filesystem.read.iter().chain(&filesystem.write);
-    let given = given.map(|given| given.path.as_path());
+    let given = given.map(|given| given.place().as_path());
     let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());
     let whole = filesystem.root.iter().map(|_| Path::new("/"));
     given.chain(scratch).chain(whole)

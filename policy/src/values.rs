@@ -182,6 +182,11 @@ pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, ValueError> {
     Ok(plain)
 }
 
+/// A path in the jail.
+pub(crate) fn place(text: &str) -> Result<Option<PathBuf>, ValueError> {
+    absolute_path(text).map(Some)
+}
+
 /// A directory that takes the place of the host's root.
 pub(crate) fn root(text: &str) -> Result<Option<PathBuf>, ValueError> {
     let path = absolute_path(text)?;
@@ -212,10 +217,10 @@ pub(crate) fn user(text: &str) -> Result<String, ValueError> {
             help,
         ));
     }
-    if ["root", "nobody"].contains(&text) {
+    if text == "nobody" {
         return Err(ValueError::new(
-            format!("the jail's own {text} already has this name"),
-            "choose another; the program never runs as root",
+            "the jail's own nobody already has this name",
+            "choose another",
         ));
     }
     Ok(text.to_owned())

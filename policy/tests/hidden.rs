@@ -88,6 +88,7 @@ fn a_place_that_is_added_later_counts_once_it_is_settled() {
     let mut policy = showing(&[]);
     policy.filesystem.read.push(HostPath {
         path: Path::new("/home/ada").to_owned(),
+        at: None,
         optional: false,
         list: true,
         why: String::new(),

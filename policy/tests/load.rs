@@ -370,8 +370,8 @@ fn what_no_jail_can_run_with_is_refused() {
         "`limits.pids`: \"-5\" is not a count"
     );
     assert_eq!(
-        refused("identity.user = \"root\""),
-        "`identity.user`: the jail's own root already has this name"
+        refused("identity.user = \"nobody\""),
+        "`identity.user`: the jail's own nobody already has this name"
     );
     assert_eq!(
         refused("identity.hostname = \"-x\""),

@@ -17,6 +17,7 @@ use super::behaviour;
 use super::clock::Clock;
 use super::ending::{Ending, Evidence, RunEnding};
 use super::export::Export;
+use super::kept::Kept;
 use super::limit;
 use super::met;
 use super::model;
@@ -65,6 +66,8 @@ pub struct ReportInputs<'a> {
     pub written: Option<facts::Written>,
     /// With `--export`.
     pub export: Option<Export>,
+    /// With a layer.
+    pub kept: Option<Kept>,
     /// The traffic passed on to hosts that the policy allows.
     pub passages: &'a [Passage],
     /// The numbers of the system calls that were made, where that was asked for.
@@ -160,8 +163,9 @@ impl Report {
             published: Vec::new(),
             mounts_hidden: Vec::new(),
             terminal: false,
-            exit: with_export(exit, inputs.export.as_ref()),
+            exit: with_what_was_asked(exit, inputs.export.as_ref(), inputs.kept.as_ref()),
             export: inputs.export,
+            kept: inputs.kept,
             attached: inputs.attached,
             id: inputs.id,
             stdout: inputs.stdout.map(output),
@@ -192,10 +196,12 @@ fn syscalls(numbers: &[u32]) -> Vec<String> {
 
 /// A script that goes on after a 0 must find all that it asked for. Any other code already says
 /// that the run was not what it should be.
-fn with_export(exit: u8, export: Option<&Export>) -> u8 {
-    match export {
-        Some(export) if exit == 0 && !export.complete => 125,
-        _ => exit,
+fn with_what_was_asked(exit: u8, export: Option<&Export>, kept: Option<&Kept>) -> u8 {
+    let is_lost = export.is_some_and(|export| !export.complete)
+        || kept.is_some_and(|kept| kept.error.is_some());
+    match is_lost && exit == 0 {
+        true => 125,
+        false => exit,
     }
 }
 

@@ -65,12 +65,14 @@ fn filesystem() -> FilesystemPolicy {
     let read = ["/usr", "/bin", "/lib", "/etc/ld.so.cache"];
     let host = |path: &str| HostPath {
         path: path.into(),
+        at: None,
         optional: false,
         list: true,
         why: String::new(),
     };
     FilesystemPolicy {
         root: None,
+        root_mode: turnkey_policy::RootMode::ReadOnly,
         toolchain: turnkey_policy::ToolchainMode::None,
         proc: turnkey_policy::ProcView::Common,
         read: read.map(host).to_vec(),

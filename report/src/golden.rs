@@ -61,6 +61,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
         files_unlisted: 0,
         written: None,
         export: None,
+        kept: None,
         passages: &[],
         calls: None,
         evidence: Evidence {

@@ -15,6 +15,7 @@ mod usage;
 use serde::{Deserialize, Serialize};
 
 use super::export::Export;
+use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
@@ -122,7 +123,7 @@ pub struct Report {
     /// Names of the system calls that were made, in alphabetical order; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syscalls: Option<Vec<String>>,
-    /// Differences of the throw-away overlay to the caller's directory.
+    /// Differences of the throw-away overlay to the caller's directory, and of a writable tree to the host's.
     pub files_changed: Vec<ChangedFile>,
     /// Paths that a program that failed looked for in vain, and the host has: the first few, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,6 +135,9 @@ pub struct Report {
     /// With `--export`; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
+    /// With `--keep` or `--layer`; absent when nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Counts of the acts that were seen and lost.
     pub events: Events,
     /// Counts of what the bounds of the lists left out.
@@ -563,7 +567,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ChangedFile {
-    /// Relative to the working directory.
+    /// Relative to the working directory; elsewhere in a tree that takes writes, absolute.
     pub path: String,
     /// `added`, `modified` or `deleted`.
     pub change: Change,

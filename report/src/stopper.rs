@@ -335,6 +335,7 @@ mod tests {
         let mut policy = fixture::policy();
         let entry = |path: &str, list| turnkey_policy::HostPath {
             path: path.into(),
+            at: None,
             optional: false,
             list,
             why: String::new(),

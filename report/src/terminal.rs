@@ -36,9 +36,12 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
     if let Some(export) = &report.export {
         export.tell(false, out)?;
     }
+    if let Some(kept) = &report.kept {
+        kept.tell(false, out)?;
+    }
     let mut most = brief::MOST;
     if report.error.is_none() {
-        let left = left::thrown_away(report).into_iter();
+        let left = left::thrown_away(report);
         for words in left.chain(left::still_running(report)) {
             writeln!(out, "turnkey: {words}")?;
             most -= 1;

@@ -228,6 +228,7 @@ fn told(
         written: None,
         evidence: outcome.evidence,
         export: None,
+        kept: None,
         passages: &[],
         calls: None,
         observations: seen.observations,

@@ -11,7 +11,8 @@ use turnkey_facts::{
 };
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
-    Captured, Ending, Evidence, Export, Host, NotStarted, Report, ReportInputs, RunEnding, redact,
+    Captured, Ending, Evidence, Export, Host, Kept, NotStarted, Report, ReportInputs, RunEnding,
+    redact,
 };
 
 use crate::event_sink::{EventSink, EventSummary};
@@ -35,6 +36,8 @@ pub struct RunOutcome {
     streams: Option<[RelayedStream; 2]>,
     /// The files brought out of the workspace.
     pub export: Option<Export>,
+    /// The layer that has taken what was written.
+    pub kept: Option<Kept>,
     /// The numbers of the calls that were made.
     pub calls: Option<Vec<u32>>,
     /// The traffic that the gateway passed on.
@@ -102,6 +105,7 @@ impl RunOutcome {
             evidence: Evidence::default(),
             streams: None,
             export: None,
+            kept: None,
             calls: None,
             passages: Vec::new(),
             published: Vec::new(),
@@ -200,6 +204,7 @@ fn build(
         written: outcome.written,
         evidence: outcome.evidence,
         export: outcome.export,
+        kept: outcome.kept,
         passages: &outcome.passages,
         calls: outcome.calls.as_deref(),
         observations: seen.observations,

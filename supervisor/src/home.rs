@@ -26,7 +26,7 @@ impl Places {
     fn of(policy: &Policy, workdir: &Path) -> Self {
         let filesystem = &policy.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
-        let given = given.map(|one| (one.path.clone(), one.path.clone()));
+        let given = given.map(|one| (one.place().clone(), one.path.clone()));
         let root = filesystem.root.iter();
         let root = root.map(|root| (PathBuf::from("/"), root.clone()));
         let own = (filesystem.workdir != WorkdirMode::None)

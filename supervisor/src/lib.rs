@@ -56,6 +56,7 @@ mod filter_cache;
 mod finish;
 mod gateway;
 mod home;
+pub mod layer;
 mod missing_hint;
 mod monitor_handle;
 pub mod names;

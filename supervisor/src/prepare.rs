@@ -1,7 +1,6 @@
 //! Preparation of all that needs no process of the jail: its plan, its groups, its detached mounts, and the monitor,
 //! which has shown in the jail's own, still empty group that it acts.
 
-use std::ffi::OsString;
 use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread;
@@ -10,10 +9,10 @@ use anyhow::Context;
 use turnkey_jailer::{Plan, Prepared, StandardStreams};
 use turnkey_policy::Policy;
 
-use crate::directory::RunDirectory;
 use crate::filter_cache;
 use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
 use crate::required_layers::{self, Strictness};
+use crate::run::RunRequest;
 use crate::settle::{self, SettledPolicy, watched_or_not};
 
 /// A jail that waits for its first process, and the monitor that is to watch it.
@@ -29,17 +28,18 @@ pub struct ReadyJail {
 /// Makes the jail and the monitor ready. `streams` are the program's.
 pub fn prepare(
     settled: &SettledPolicy,
-    command: &[OsString],
-    directory: &RunDirectory,
+    request: &RunRequest,
     streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     let SettledPolicy {
         policy, strictness, ..
     } = settled;
     let planned = || {
+        let (command, directory) = (&request.command, &request.directory);
         let plan = settle::plan(policy, *strictness, command, directory)?;
         required_layers::require(&plan)?;
-        Ok(plan)
+        let layer = request.layer.clone();
+        Ok(Plan { layer, ..plan })
     };
     match monitor_handle::is_optional(policy) {
         true => one_after_the_other(planned()?, *strictness, streams),

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::sync::Arc;
 
 use anyhow::Context;
 use turnkey_facts::Passage;
+use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::{JailError, Plan, rootless};
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
@@ -20,7 +22,7 @@ use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, stan
 use crate::settle::SettledPolicy;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, scope};
+use crate::{advice, attach, clock, layer, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -40,6 +42,8 @@ pub struct RunRequest {
     pub redact: bool,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
+    /// Shows what earlier runs have written below what this one writes, and takes that in the end.
+    pub layer: Option<Arc<KeptLayer>>,
     /// Brings the workspace out when the program has ended.
     pub export: Option<WantedExport>,
 }
@@ -56,6 +60,7 @@ impl RunRequest {
             syscalls: false,
             redact: true,
             events: None,
+            layer: None,
             export: None,
         }
     }
@@ -153,6 +158,9 @@ fn attempt(
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<RunOutcome> {
     let policy = &settled.policy;
+    if let Some(layer) = &request.layer {
+        layer::require_apart(layer, policy, &request.directory)?;
+    }
     // First of all: the kernel's programs take a hundred files.
     gateway::raise_limit_of_files();
     // A port that is taken is told before anything is made.
@@ -165,7 +173,7 @@ fn attempt(
         plan,
         mut monitor,
         prepared,
-    } = prepare(settled, &request.command, &request.directory, inside)?;
+    } = prepare(settled, request, inside)?;
 
     if let Some(error) = monitor.untrusted() {
         let line = format!("the programs are loaded for this run alone: {error}");
@@ -223,8 +231,12 @@ fn attempt(
         .export
         .as_ref()
         .map(|wanted| wanted.take(&exit, policy));
+    let kept = request
+        .layer
+        .as_ref()
+        .map(|layer| layer::keep(layer, &exit, policy));
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
-    (outcome.export, outcome.calls) = (export, calls);
+    (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
     (outcome.passages, outcome.published) = (passages, published);
     Ok(outcome)
 }

@@ -89,6 +89,7 @@ pub fn bring_in(
     for prefix in &need.prefixes {
         policy.filesystem.read.push(HostPath {
             path: prefix.clone(),
+            at: None,
             optional: false,
             list: true,
             why: format!("the toolchain of {}", need.program.display()),
@@ -398,6 +399,7 @@ impl ToolchainSearch<'_> {
     fn is_shown(&self, file: &Path, real: &Path) -> bool {
         let filesystem = &self.policy.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
+        let given = given.filter(|given| *given.place() == given.path);
         let given = given.map(|given| given.path.as_path());
         let given: Vec<_> = given
             .chain(self.need.prefixes.iter().map(PathBuf::as_path))

@@ -128,6 +128,25 @@ fn a_path_named_with_write_is_written() {
 }
 
 #[test]
+fn a_path_of_the_host_can_be_at_another_place() {
+    let (read, write) = (scratch(), scratch());
+    turnkey_tests::open_to_all(read.path());
+    std::fs::write(read.path().join("model"), "weights\n").unwrap();
+    let (from, to) = (read.path().display(), write.path().display());
+    let run = Run::new().profile(&format!(
+        "[filesystem]\nread = [{{ path = \"{from}\", at = \"/models\" }}]\n\
+         write = [{{ path = \"{to}\", at = \"/results/today\", why = \"test\" }}]\n"
+    ));
+    let ran = run.shell(&format!(
+        "cat /models/model; echo x > /models/new; echo done > /results/today/out; ls -d {from} {to}; ls /results"
+    ));
+    ran.expect(ran.stdout == "weights\ntoday\n", "there, and nowhere else");
+    ran.expect(!read.path().join("new").exists(), "read-only");
+    let written = std::fs::read_to_string(write.path().join("out"));
+    ran.expect(written.is_ok_and(|text| text == "done\n"), "on the host");
+}
+
+#[test]
 pub fn j15_no_descriptor_of_the_caller_is_inherited() {
     let run = Run::new();
     let mut command = run.command(&["/bin/ls", "/proc/self/fd"]);

@@ -8,11 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod layers;
 mod moved;
 mod overrides;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments};
+pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use terminal::TerminalArguments;
@@ -70,6 +72,8 @@ pub enum TurnkeyCommand {
     /// Load the eBPF programs once, so that runs start without loading them; or unload or list them.
     #[command(subcommand)]
     Monitor(MonitorCommand),
+    /// List the layers that runs with --keep have made, or remove some.
+    Layers(LayersArguments),
     /// Print completions for a shell.
     Completions(CompletionsArguments),
     /// Print the manual page, or write a page for each command to a directory.
@@ -179,6 +183,9 @@ pub struct RunArguments {
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+    /// The layer that outlives the run.
+    #[command(flatten)]
+    pub layer: LayerArguments,
     /// The directory that the program works in.
     #[command(flatten)]
     pub directory: DirectoryArguments,

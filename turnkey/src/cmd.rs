@@ -6,6 +6,7 @@ pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod import;
+pub mod layers;
 pub mod learn;
 pub mod monitor;
 pub mod oci_hook;

@@ -60,6 +60,7 @@ fn answer() -> ExitCode {
     };
     let outcome = match arguments.command {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
+        cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
         cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),

@@ -70,10 +70,10 @@ impl FileDiscovery {
             .read
             .iter()
             .filter(|one| one.list)
-            .map(|one| &one.path);
+            .map(turnkey_policy::HostPath::place);
         // `/usr` is shown to have its programs, not to be looked through.
         let read = read.filter(|path| path.components().count() > 2 || !is_the_systems(path));
-        let write = files.write.iter().map(|one| &one.path);
+        let write = files.write.iter().map(turnkey_policy::HostPath::place);
         let scratch = files.scratch.iter().map(|one| &one.path);
         Self {
             given: read.chain(write).chain(scratch).cloned().collect(),

@@ -28,6 +28,8 @@ const EVERYWHERE: usize = 3;
 pub struct SystemChange {
     writable: Vec<PathBuf>,
     installed: Vec<PathBuf>,
+    /// True when the program may write to the whole tree, whose writes are thrown away.
+    has_own_tree: bool,
     /// Deleted files, by the directory of the root that they are in.
     deleted: BTreeMap<Vec<u8>, usize>,
 }
@@ -37,13 +39,14 @@ impl SystemChange {
     pub fn new(policy: &Policy) -> Self {
         let files = &policy.filesystem;
         let paths = |all: &[turnkey_policy::HostPath]| -> Vec<PathBuf> {
-            all.iter().map(|one| one.path.clone()).collect()
+            all.iter().map(|one| one.place().clone()).collect()
         };
         let mut writable = paths(&files.write);
         writable.extend(files.scratch.iter().map(|one| one.path.clone()));
         Self {
             writable,
             installed: paths(&files.read),
+            has_own_tree: files.root_mode == turnkey_policy::RootMode::Overlay,
             deleted: BTreeMap::new(),
         }
     }
@@ -59,6 +62,9 @@ impl SystemChange {
         } else {
             return None;
         };
+        if self.has_own_tree && owner != Owner::Person {
+            return None;
+        }
         let is_excepted =
             below_any(path, &self.writable) || is_in_any(path, PASSING) || is_cache(path);
         (!is_excepted).then_some(owner)

@@ -9,9 +9,6 @@ use turnkey_policy::{JailIdentity, WORKSPACE};
 /// The settings of the C library's name services, nsswitch.conf(5). A profile may give the host's.
 pub const NAME_SERVICES: &str = "/etc/nsswitch.conf";
 
-/// The user's and group's number inside.
-pub const INSIDE_ID: u32 = 1000;
-
 /// /etc/passwd, /etc/group, /etc/hosts with the names that are `known`, and /etc/hostname; /etc/nsswitch.conf, in which
 /// `services` find addresses.
 pub fn account_files(
@@ -20,12 +17,16 @@ pub fn account_files(
     services: Option<&str>,
 ) -> [(&'static str, Vec<u8>); 5] {
     let (user, host) = (&identity.user, &identity.hostname);
+    let id = identity.id();
+    let (roots, roots_group) = match id {
+        0 => ("", ""),
+        _ => ("root:x:0:0:root:/:/usr/sbin/nologin\n", "root:x:0:\n"),
+    };
     let passwd = format!(
-        "root:x:0:0:root:/:/usr/sbin/nologin\n\
-         {user}:x:{INSIDE_ID}:{INSIDE_ID}:{user}:{WORKSPACE}:/bin/sh\n\
+        "{roots}{user}:x:{id}:{id}:{user}:{WORKSPACE}:/bin/sh\n\
          nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
     );
-    let group = format!("root:x:0:\n{user}:x:{INSIDE_ID}:\nnogroup:x:65534:\n");
+    let group = format!("{roots_group}{user}:x:{id}:\nnogroup:x:65534:\n");
     let mut hosts = format!("127.0.0.1 localhost {host}\n::1 localhost {host}\n");
     for (address, name) in known {
         hosts += &format!("{address} {name}\n");

@@ -8,17 +8,25 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::ids::identity::INSIDE_ID;
-use crate::ids::{CallerIds, Extent};
+use crate::ids::{CallerIds, Extent, NamespaceIds};
 use crate::sys;
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
 /// of containers below it and names nothing in it.
 const FIRST: u32 = 0x7000_0000;
 const RANGE_MASK: u64 = 0x0fff_ffff;
+/// The last numbers of the range: no jail's user has one, and all jails map them.
+const FIRST_DEAD: u32 = 0x7fff_0000;
+const DEAD_IDS: u32 = 0x1_0000;
+/// The numbers of the range that a jail's user can have: not these, and not the one of layers.
+const LIVING: u64 = RANGE_MASK - DEAD_IDS as u64;
 /// The host's number for the jail's user, in words, for a plan: the group is made by the run.
-pub const HOST_ID: &str =
-    "nobody's: 0x70000000 plus the lower 28 bits of the id of the run's group";
+pub const HOST_ID: &str = "nobody's: 0x70000000 plus the id of the run's group, modulo 0xffeffff";
+
+/// True when this process's user namespace has the ids that only turnkey uses.
+pub fn has_every_id() -> bool {
+    NamespaceIds::probe() == NamespaceIds::All
+}
 
 /// True when a map has every id that a jail can get.
 pub fn range_is_within(map: &[Extent]) -> bool {
@@ -36,25 +44,28 @@ pub struct HostId {
     pub group: u32,
     /// The jail's user is the caller, to whom the caller's files belong without translation.
     pub is_caller: bool,
+    /// The numbers that nobody has are there to be mapped.
+    pub has_dead_ids: bool,
 }
 
 impl HostId {
     /// For the jail whose v2 group has this id. Living groups have different ids, so living jails
     /// have different users, without a register to keep.
     pub fn for_group(group: u64) -> HostId {
-        let offset = u32::try_from(group & RANGE_MASK).unwrap_or(0);
+        let offset = u32::try_from(group % LIVING).unwrap_or(0);
         HostId {
             user: FIRST + offset,
             group: FIRST + offset,
             is_caller: false,
+            has_dead_ids: true,
         }
     }
 
     /// For a jail that has no group: by a number that the kernel has counted up, in a half of the range that no
     /// living group's number reaches before 2^27 of them were made.
     pub fn without_group(number: u64) -> HostId {
-        let half = RANGE_MASK >> 1;
-        HostId::for_group((half + 1) | (number & half))
+        let half = (RANGE_MASK >> 1) + 1;
+        HostId::for_group(half + number % (LIVING - half))
     }
 
     /// For the report.
@@ -72,6 +83,7 @@ impl HostId {
             user,
             group,
             is_caller: false,
+            has_dead_ids: false,
         }
     }
 
@@ -81,24 +93,43 @@ impl HostId {
             user: own.user,
             group: own.group,
             is_caller: true,
+            has_dead_ids: false,
         }
     }
 }
 
-/// Writes the maps of the process `pid`, which is alone in its new user namespace: one user, one
-/// group.
-pub fn write_maps(pid: libc::pid_t, id: HostId) -> Result<(), Errno> {
-    map(pid, INSIDE_ID, INSIDE_ID, id)
+/// Writes the maps of the process `pid`, which is alone in its new user namespace: the jail's user and group, and
+/// around them numbers that nobody can take. A call that names one of those fails with `EPERM`, as it does for any
+/// user outside of a jail; a number without a mapping would make it `EINVAL`, which hardly any program expects.
+pub fn write_maps(pid: libc::pid_t, inside: u32, id: HostId) -> Result<(), Errno> {
+    let lines = |outside| match id.has_dead_ids {
+        true => around(inside, outside),
+        false => line(inside, outside, 1),
+    };
+    write(pid, &lines(id.user), &lines(id.group))
 }
 
-fn map(pid: libc::pid_t, inside_user: u32, inside_group: u32, id: HostId) -> Result<(), Errno> {
+/// The map of an id and of all others that a system has: `DEAD_IDS` in all, but for the one.
+fn around(inside: u32, outside: u32) -> String {
+    let above = inside + 1;
+    let mut lines = line(inside, outside, 1) + &line(above, FIRST_DEAD + above, DEAD_IDS - above);
+    if inside > 0 {
+        lines += &line(0, FIRST_DEAD, inside);
+    }
+    lines
+}
+
+fn line(inside: u32, outside: u32, count: u32) -> String {
+    format!("{inside} {outside} {count}\n")
+}
+
+fn write(pid: libc::pid_t, users: &str, groups: &str) -> Result<(), Errno> {
     let process = sys::open_without_symlinks(
         &crate::c_string::c_string(format!("/proc/{pid}").as_ref()),
         libc::O_PATH,
     )?;
-    let line = |inside: u32, outside: u32| format!("{inside} {outside} 1\n");
-    write_file(process.as_fd(), c"uid_map", &line(inside_user, id.user))?;
-    write_file(process.as_fd(), c"gid_map", &line(inside_group, id.group))
+    write_file(process.as_fd(), c"uid_map", users)?;
+    write_file(process.as_fd(), c"gid_map", groups)
 }
 
 /// Writes a file of a process's directory in procfs.
@@ -142,7 +173,8 @@ impl MountOwner {
     pub fn namespace(self, id: HostId) -> Result<OwnedFd, Errno> {
         let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let holder = sys::start_helper(libc::CLONE_NEWUSER, hold, waiting.as_raw_fd())?;
-        map(holder.pid(), self.user, self.group, id)?;
+        let (users, groups) = (line(self.user, id.user, 1), line(self.group, id.group, 1));
+        write(holder.pid(), &users, &groups)?;
         let path = format!("/proc/{}/ns/user", holder.pid());
         // A link of procfs to an object without a path; it has to be followed.
         let namespace = nix::fcntl::open(path.as_str(), OFlag::O_CLOEXEC, Mode::empty());
@@ -168,7 +200,7 @@ mod tests {
         let last = u64::from(u32::MAX);
         for number in [0, 1, 0x7ff_ffff, 0x800_0000, last, u64::MAX] {
             let id = HostId::without_group(number);
-            assert!((0x7800_0000..0x8000_0000).contains(&id.user), "{number:x}");
+            assert!((0x7800_0000..0x7fff_0000).contains(&id.user), "{number:x}");
             assert_eq!(id.user, id.group);
         }
         let near = [7, 8].map(|number| HostId::without_group(number).user);
@@ -181,10 +213,22 @@ mod tests {
         for group in [0, 1, 0x0fff_ffff, 0x1000_0000, u64::MAX] {
             let HostId { user: id, .. } = HostId::for_group(group);
             assert!(
-                (0x7000_0000..=0x7fff_ffff).contains(&id),
+                (0x7000_0000..0x7fff_0000).contains(&id),
                 "{group:#x} gave {id:#x}"
             );
         }
+    }
+
+    #[test]
+    fn every_id_of_a_system_is_mapped_once_and_the_jails_to_its_own() {
+        assert_eq!(
+            around(1000, 0x7000_0007),
+            "1000 1879048199 1\n1001 2147419113 64535\n0 2147418112 1000\n"
+        );
+        assert_eq!(
+            around(0, 0x7000_0007),
+            "0 1879048199 1\n1 2147418113 65535\n"
+        );
     }
 
     #[test]

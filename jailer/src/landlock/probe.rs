@@ -3,7 +3,7 @@
 //! Runs as: the jail's first process, which may not allocate. The signal scope cannot be shown: the
 //! jail's own pid namespace holds nobody to signal who is outside of the scope.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -32,17 +32,26 @@ pub const AFTER: Round = [
 ];
 
 /// The objects that the probes need, made before Landlock is enforced and so outside of its scope.
-pub struct LandlockProbes {
+pub struct LandlockProbes<'a> {
+    /// The directory of a file that no rule covers; `None` for the jail's root.
+    uncovered: Option<BorrowedFd<'a>>,
     listener: Option<(OwnedFd, UnixAddr)>,
     tcp: bool,
 }
 
-impl LandlockProbes {
+impl<'a> LandlockProbes<'a> {
     /// For what the ruleset handles.
-    pub fn open(handled: HandledAccess) -> Result<LandlockProbes, Errno> {
+    pub fn open(
+        handled: HandledAccess,
+        uncovered: Option<BorrowedFd<'a>>,
+    ) -> Result<LandlockProbes<'a>, Errno> {
         let listener = (handled.scopes != 0).then(abstract_listener).transpose()?;
         let tcp = handled.tcp;
-        Ok(LandlockProbes { listener, tcp })
+        Ok(LandlockProbes {
+            uncovered,
+            listener,
+            tcp,
+        })
     }
 
     /// Tries everything and hands out what came of it.
@@ -52,7 +61,7 @@ impl LandlockProbes {
         [opened, connected, bound]: Round,
     ) -> Result<(), Errno> {
         let mut facts = FactPacket::NONE;
-        facts.add(opened, errno_of(open_uncovered()))?;
+        facts.add(opened, errno_of(self.open_uncovered()))?;
         if let Some((_, address)) = &self.listener {
             facts.add(connected, errno_of(reach(address)))?;
         }
@@ -61,12 +70,17 @@ impl LandlockProbes {
         }
         sender.facts(&facts)
     }
-}
 
-/// A file that no rule covers: [`crate::plan::PROBE`].
-fn open_uncovered() -> Result<(), Errno> {
-    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-    nix::fcntl::open(c"/.turnkey-probe", flags, Mode::empty()).map(drop)
+    /// A file that no rule covers: [`crate::plan::PROBE`], or the one of that name in a directory that is on no mount of the jail's.
+    fn open_uncovered(&self) -> Result<(), Errno> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        match self.uncovered {
+            None => nix::fcntl::open(c"/.turnkey-probe", flags, Mode::empty()).map(drop),
+            Some(apart) => {
+                nix::fcntl::openat(apart, c".turnkey-probe", flags, Mode::empty()).map(drop)
+            }
+        }
+    }
 }
 
 fn stream(family: AddressFamily) -> Result<OwnedFd, Errno> {

@@ -138,7 +138,9 @@ impl ShownPath {
             } => seen(source, true, *writable),
             RootfsStep::RootEntry { root, .. } => seen(root, true, false),
             // What is mounted below the working directory does not show.
-            RootfsStep::Overlay { source, .. } => seen(source, false, false),
+            RootfsStep::Overlay { source, .. } | RootfsStep::WritableDirectory { source, .. } => {
+                seen(source, false, false)
+            }
             _ => return None,
         })
     }

@@ -15,7 +15,7 @@ pub(super) enum PlannedMount<'a> {
 impl PlannedMount<'_> {
     fn path(&self) -> &Path {
         match self {
-            PlannedMount::Host { named, .. } => &named.path,
+            PlannedMount::Host { named, .. } => named.place(),
             PlannedMount::Scratch(scratch) => &scratch.path,
         }
     }

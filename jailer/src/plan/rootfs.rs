@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{
-    HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved, masks,
+    FilesystemPolicy, HostPath, JailLimits, Policy, ProcView, RootMode, WORKSPACE, WorkdirMode,
+    is_reserved, masks,
 };
 
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
 use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
 use crate::host::{Host, NameResolution, PathFact};
+use crate::ids::NamespaceIds;
 use crate::ids::identity::{self, NAME_SERVICES, account_files};
 use crate::landlock::PathUse;
 
@@ -26,6 +28,9 @@ pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
     }
 }
 
+/// Directories of the host that can be written: each is an overlay of its own.
+pub(super) const MOST_WRITABLE: usize = 16;
+
 /// Collects steps; knows which places the root already has.
 #[derive(Default)]
 pub(super) struct RootfsBuilder {
@@ -34,6 +39,8 @@ pub(super) struct RootfsBuilder {
     made: BTreeSet<PathBuf>,
     /// The directories that are mounted with all they contain, and whose they are.
     pub(super) mounted: HashMap<PathBuf, MountOrigin>,
+    /// The directories of the host that can still be made writable; `None` where none is.
+    writable: Option<usize>,
     /// The files that the profile's own root has at the places of mounts.
     pub(super) places: BTreeMap<PathBuf, PathFact>,
 }
@@ -41,11 +48,59 @@ pub(super) struct RootfsBuilder {
 /// The origin of a mounted directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MountOrigin {
+    /// The host's own path.
     Host,
+    /// Another path of the host.
+    Elsewhere,
+    /// The profile's own root.
     Root,
 }
 
 impl RootfsBuilder {
+    /// Before anything else, a root that takes at most `most` bytes of writes, where the profile wants one.
+    pub(super) fn root_mode(
+        &mut self,
+        filesystem: &FilesystemPolicy,
+        host: &Host,
+        most: u64,
+    ) -> Result<(), PlanError> {
+        if filesystem.root_mode == RootMode::ReadOnly {
+            return Ok(());
+        }
+        if filesystem.root.is_some() {
+            return Err(PlanError::WritableRoot);
+        }
+        if host.ids != NamespaceIds::All {
+            return Err(PlanError::WritableNeedsRoot);
+        }
+        self.writable = Some(MOST_WRITABLE);
+        self.steps.push(RootfsStep::WritableRoot { size: most });
+        Ok(())
+    }
+
+    /// Puts what a writable root is made of before it: an overlay must not change below. Names on mounts stay behind those.
+    pub(super) fn order(&mut self) {
+        if self.writable.is_none() {
+            return;
+        }
+        let mounts: Vec<PathBuf> = self
+            .steps
+            .iter()
+            .filter(|step| step.attributes() != 0)
+            .filter_map(|step| step.place().map(Path::to_owned))
+            .collect();
+        let is_of_the_root = |step: &RootfsStep| match step {
+            RootfsStep::Directory(path)
+            | RootfsStep::Symlink { path, .. }
+            | RootfsStep::File { path, .. } => {
+                let mut above = path.ancestors().skip(1);
+                !above.any(|above| mounts.iter().any(|mount| mount == above))
+            }
+            _ => false,
+        };
+        self.steps.sort_by_key(|step| !is_of_the_root(step));
+    }
+
     /// The files that every jail has on its root, before anything of the host.
     pub(super) fn reserved_files(
         &mut self,
@@ -54,7 +109,9 @@ impl RootfsBuilder {
         names: &NameResolution,
     ) -> Result<(), PlanError> {
         // A right on the root is one on all that lies in it, also on what is not to be listed.
-        if policy.filesystem.read.iter().all(|named| named.list) {
+        if self.writable.is_some() {
+            self.grant("/", PathUse::Full, true);
+        } else if policy.filesystem.read.iter().all(|named| named.list) {
             self.grant("/", PathUse::List, true);
         }
         self.directory(Path::new("/etc"));
@@ -62,7 +119,7 @@ impl RootfsBuilder {
         let filesystem = &policy.filesystem;
         let is_given = |path: &str| {
             let mut given = filesystem.read.iter();
-            let names = |named: &HostPath| named.path == Path::new(path);
+            let names = |named: &HostPath| named.place() == Path::new(path);
             path == NAME_SERVICES && (filesystem.root.is_some() || given.any(names))
         };
         let own = account_files(&policy.identity, &reach.hosts, names.services.as_deref());
@@ -87,7 +144,7 @@ impl RootfsBuilder {
     pub(super) fn resolver(&mut self, policy: &Policy, names: &NameResolution) {
         let path = Path::new("/etc/resolv.conf");
         let filesystem = &policy.filesystem;
-        let is_given = filesystem.read.iter().any(|named| named.path == path);
+        let is_given = filesystem.read.iter().any(|named| named.place() == path);
         if let Some(content) = &names.resolver
             && !is_given
             && filesystem.root.is_none()
@@ -103,8 +160,11 @@ impl RootfsBuilder {
         writable: bool,
     ) -> Result<(), PlanError> {
         let path = &named.path;
-        if is_reserved(path) {
-            return Err(PlanError::Reserved(path.clone()));
+        if let Some(own) = [path, named.place()]
+            .into_iter()
+            .find(|path| is_reserved(path))
+        {
+            return Err(PlanError::Reserved(own.clone()));
         }
         match host.fact(path) {
             PathFact::Missing if named.optional => Ok(()),
@@ -116,9 +176,14 @@ impl RootfsBuilder {
                 self.bind(named, *kind == PathFact::Directory, writable)
             }
             PathFact::Symlink { text, leads_to } => {
-                self.host_symlink(path, text)?;
+                if named.at.is_none() {
+                    self.host_symlink(path, text)?;
+                }
                 let Some(target) = leads_to else {
-                    return Ok(());
+                    return match named.at {
+                        Some(_) if !named.optional => Err(PlanError::Missing(path.clone())),
+                        _ => Ok(()),
+                    };
                 };
                 // Where a path leads in the end is no symlink, unless somebody made it one since.
                 if matches!(host.fact(target), PathFact::Symlink { .. }) {
@@ -134,23 +199,40 @@ impl RootfsBuilder {
     }
 
     fn bind(&mut self, named: &HostPath, directory: bool, writable: bool) -> Result<(), PlanError> {
-        let path = &named.path;
+        let path = named.place();
         let place = match (writable, named.list) {
             (true, _) => PathUse::Full,
             (false, true) => PathUse::ReadExecute,
             (false, false) => PathUse::ByName,
         };
         // What a directory that is already there contains is there with it.
-        if !writable && self.covering(path) == Some(MountOrigin::Host) {
+        let is_elsewhere = *path != named.path;
+        if !writable && !is_elsewhere && self.covering(path) == Some(MountOrigin::Host) {
             if !self.is_granted(path, place) {
                 self.grant(path, place, directory);
             }
             return Ok(());
         }
+        if is_elsewhere && self.covering(path) == Some(MountOrigin::Host) {
+            return Err(self.covered(path));
+        }
         self.place(path, directory)?;
-        self.mounted.insert(path.to_owned(), MountOrigin::Host);
+        let origin = match is_elsewhere {
+            true => MountOrigin::Elsewhere,
+            false => MountOrigin::Host,
+        };
+        self.mounted.insert(path.clone(), origin);
         self.grant(path, place, directory);
-        let (source, path) = (path.to_owned(), path.to_owned());
+        let (source, path) = (named.path.clone(), path.clone());
+        if let Some(left) = &mut self.writable
+            && directory
+            && !writable
+        {
+            *left = left.checked_sub(1).ok_or(PlanError::TooManyWritable)?;
+            self.steps
+                .push(RootfsStep::WritableDirectory { source, path });
+            return Ok(());
+        }
         self.steps.push(RootfsStep::Bind {
             source,
             path,
@@ -167,6 +249,7 @@ impl RootfsBuilder {
         match self.covering(path) {
             Some(MountOrigin::Host) => return Ok(()),
             Some(MountOrigin::Root) => return self.require_place(path, directory),
+            Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             None => {}
         }
         if directory {
@@ -175,6 +258,17 @@ impl RootfsBuilder {
             self.file(path, Vec::new());
         }
         Ok(())
+    }
+
+    /// A path inside a directory of the host, which has no place for it.
+    fn covered(&self, path: &Path) -> PlanError {
+        let above = path
+            .ancestors()
+            .find(|above| self.mounted.contains_key(*above));
+        PlanError::Covered {
+            path: path.to_owned(),
+            above: above.unwrap_or(path).to_owned(),
+        }
     }
 
     fn require_place(&self, path: &Path, directory: bool) -> Result<(), PlanError> {
@@ -280,6 +374,7 @@ impl RootfsBuilder {
     fn host_symlink(&mut self, path: &Path, text: &Path) -> Result<(), PlanError> {
         match self.covering(path) {
             Some(MountOrigin::Host) => {}
+            Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             Some(MountOrigin::Root) => {
                 let (path, kind) = (path.to_owned(), "symlink");
                 return Err(PlanError::NoPlace { path, kind });

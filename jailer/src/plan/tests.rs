@@ -13,6 +13,9 @@ use crate::host::PathFact;
 use crate::host::storage::{BlockDevice, HostStorage, MountedStorage, StorageBacking};
 use crate::process::rlimits::HardLimits;
 
+mod elsewhere;
+mod writable;
+
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
     let mut policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default()).unwrap();
@@ -24,6 +27,7 @@ fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
 fn readable(path: &str) -> HostPath {
     HostPath {
         path: path.into(),
+        at: None,
         optional: false,
         list: true,
         why: "a test".into(),

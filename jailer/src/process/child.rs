@@ -37,7 +37,7 @@ use crate::process::terminal::{self, ArrangedStreams, StandardStreams};
 use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
 };
-use crate::rootfs::ReplayStep;
+use crate::rootfs::{ReplayStep, WritableTree};
 use crate::sys::{self, MountAttributes};
 
 /// The descriptor of the child's end of the control socket, once the rest is closed.
@@ -85,6 +85,11 @@ pub struct ChildSpec {
     pub root_options: Vec<(CString, CString)>,
     /// The file system of the jail, step by step.
     pub rootfs: Vec<ReplayStep>,
+    /// The mounts of a tree that can be written; `None` for one that is read-only.
+    pub tree: Option<WritableTree>,
+    /// A directory on no mount of the jail's, with the file that proves Landlock, where the jail's own root is granted
+    /// whole.
+    pub uncovered: Option<OwnedFd>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
     pub landlock: Option<(OwnedFd, HandledAccess)>,
     /// The rules of Landlock.
@@ -249,9 +254,15 @@ fn confine(
     // A change of user takes the death signal back.
     step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
     let root = make_root(orders).map_err(|errno| (ChildStep::Root, (0, errno)))?;
-    step(ChildStep::Rootfs, root::build(&orders.rootfs, root.as_fd()))?;
+    step(
+        ChildStep::Rootfs,
+        match &orders.tree {
+            None => root::build(&orders.rootfs, root.as_fd()),
+            Some(tree) => root::build_writable(&orders.rootfs, root.as_fd(), tree),
+        },
+    )?;
     drop(root);
-    step(ChildStep::Pivot, whole(pivot()))?;
+    step(ChildStep::Pivot, whole(pivot(orders.tree.is_some())))?;
     // In the tree that the program will see, where its terminal has a name; before Landlock, so that no right is needed for it.
     let streams = terminal::arrange(&orders.streams, ChildSender(control));
     let streams = streams.map_err(|errno| (ChildStep::Terminal, (0, errno)))?;
@@ -359,10 +370,15 @@ fn make_root(orders: &ChildSpec) -> Result<OwnedFd, Errno> {
 }
 
 /// pivot_root(2) with both arguments the same, as its manual page shows: the old root ends up on
-/// top of the new one and is taken away. Then the new root is closed for writing.
-fn pivot() -> Result<(), Errno> {
+/// top of the new one and is taken away. Then the new root is closed for writing, unless it `is_writable`.
+fn pivot(is_writable: bool) -> Result<(), Errno> {
     nix::unistd::pivot_root(c".", c".")?;
     nix::mount::umount2(c".", nix::mount::MntFlags::MNT_DETACH)?;
+    if is_writable {
+        // The stage, which lay on top of the old root, was the first to go.
+        nix::mount::umount2(c".", nix::mount::MntFlags::MNT_DETACH)?;
+        return nix::unistd::chdir(c"/");
+    }
     nix::unistd::chdir(c"/")?;
     let root = nix::fcntl::open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let attributes = MountAttributes {
@@ -415,7 +431,7 @@ fn enforce_landlock(orders: &ChildSpec, sender: ChildSender<'_>) -> Result<(), E
     let Some((ruleset, handled)) = &orders.landlock else {
         return Ok(());
     };
-    let probes = LandlockProbes::open(*handled)?;
+    let probes = LandlockProbes::open(*handled, orders.uncovered.as_ref().map(AsFd::as_fd))?;
     probes.send_facts(sender, probe::BEFORE)?;
     sys::landlock_restrict(ruleset.as_fd())?;
     probes.send_facts(sender, probe::AFTER)

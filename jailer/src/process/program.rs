@@ -31,6 +31,8 @@ pub struct ExecSpec {
     pub masks: Vec<CString>,
     /// True when the standard streams are a terminal, which becomes that of the program's session.
     pub has_terminal: bool,
+    /// True when the root takes writes, and none is tried.
+    pub has_writable_root: bool,
 }
 
 /// Proves, waits for the release, executes. Never returns.
@@ -93,8 +95,10 @@ fn prove(exec: &ExecSpec, sender: ChildSender<'_>) -> Result<FactPacket, Errno> 
     facts.add(ChildFact::Unshare, errno_of(sys::unshare_user()))?;
     // By an open, which every profile allows: the smallest can neither make nor remove anything.
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-    let made = nix::fcntl::open(c"/.turnkey-written", flags, Mode::S_IRUSR);
-    facts.add(ChildFact::WriteToRoot, errno_of(made.map(drop)))?;
+    if !exec.has_writable_root {
+        let made = nix::fcntl::open(c"/.turnkey-written", flags, Mode::S_IRUSR);
+        facts.add(ChildFact::WriteToRoot, errno_of(made.map(drop)))?;
+    }
     prove_masks(&exec.masks, &mut facts)?;
     Ok(facts)
 }

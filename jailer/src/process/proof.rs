@@ -12,7 +12,6 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::filter::SeccompFilters;
-use crate::ids::identity::INSIDE_ID;
 use crate::landlock::HandledAccess;
 use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
@@ -44,6 +43,10 @@ pub struct ProofExpectation {
     pub landlock: Option<String>,
     /// The jail's user outside, in words.
     pub user: &'static str,
+    /// The user's and group's number inside.
+    pub inside_id: u32,
+    /// True when the jail's root takes writes.
+    pub is_writable: bool,
     /// True when the jail shares the host's network on purpose.
     pub shares_network: bool,
     /// The accesses that Landlock handles.
@@ -162,26 +165,16 @@ impl ProofFacts {
     fn root(&self, expected: &ProofExpectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::Root;
         let masked = self.masked(expected)?;
+        if expected.is_writable {
+            return self.writable_root(masked);
+        }
         let refused = self.expect_errno(
             layer,
             ChildFact::WriteToRoot,
             &[Errno::EROFS, Errno::EACCES],
         )?;
         let mounts = String::from_utf8_lossy(&self.mounts);
-        let root = mounts
-            .lines()
-            .find(|line| line.split(' ').nth(4) == Some("/"));
-        let is_ours = |line: &&str| {
-            let options = line.split(' ').nth(5).unwrap_or_default();
-            let has = |wanted| options.split(',').any(|option| option == wanted);
-            has("ro") && has("nosuid") && has("nodev") && line.contains(" - tmpfs ")
-        };
-        let root = root.filter(is_ours).ok_or_else(|| ProofError {
-            layer,
-            expected: "one read-only tmpfs at /".into(),
-            seen: root.unwrap_or("no mount at /").to_owned(),
-        })?;
-        let id = root.split(' ').next().unwrap_or_default();
+        let id = mounted_at_root(&mounts, ("ro", "tmpfs"))?;
         let proof = format!(
             "/ is mount {id}, tmpfs, read-only; mkdir in it: {refused}; {} mounts in all, \
              {masked} of them over parts of /proc",
@@ -191,6 +184,22 @@ impl ProofFacts {
             layer,
             "a tree of its own",
             "an own tmpfs, read-only",
+            proof,
+        ))
+    }
+
+    /// A root that takes writes has no refusal to show: it is the jail's own overlay.
+    fn writable_root(&self, masked: u64) -> Result<LayerReport, ProofError> {
+        let mounts = String::from_utf8_lossy(&self.mounts);
+        let id = mounted_at_root(&mounts, ("rw", "overlay"))?;
+        let proof = format!(
+            "/ is mount {id}, an overlay over a tmpfs; {} mounts in all, {masked} of them over parts of /proc",
+            mounts.lines().count()
+        );
+        Ok(held(
+            Layer::Root,
+            "a tree of its own",
+            "an own tmpfs, whose writes are thrown away",
             proof,
         ))
     }
@@ -217,7 +226,7 @@ impl ProofFacts {
         for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
             self.expect_status(layer, set, "0000000000000000")?;
         }
-        let id = INSIDE_ID;
+        let id = expected.inside_id;
         self.expect_status(layer, "Uid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         self.expect_status(layer, "Gid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         let proof = "CapInh, CapPrm, CapEff, CapBnd and CapAmb are 0";
@@ -403,6 +412,27 @@ fn held(layer: Layer, requested: &str, effective: &str, proof: String) -> LayerR
         proof: Some(proof),
         degraded: None,
     }
+}
+
+/// The number of the mount at the jail's root, which must be of this kind and bear this option.
+fn mounted_at_root<'m>(
+    mounts: &'m str,
+    (access, kind): (&str, &str),
+) -> Result<&'m str, ProofError> {
+    let mut lines = mounts.lines();
+    let root = lines.find(|line| line.split(' ').nth(4) == Some("/"));
+    let is_ours = |line: &&str| {
+        let options = line.split(' ').nth(5).unwrap_or_default();
+        let has = |wanted| options.split(',').any(|option| option == wanted);
+        let is_kind = line.contains(&format!(" - {kind} "));
+        has(access) && has("nosuid") && has("nodev") && is_kind
+    };
+    let found = root.filter(is_ours).ok_or_else(|| ProofError {
+        layer: Layer::Root,
+        expected: format!("one {kind} at /, {access}, of the jail's own"),
+        seen: root.unwrap_or("no mount at /").to_owned(),
+    })?;
+    Ok(found.split(' ').next().unwrap_or_default())
 }
 
 #[cfg(test)]

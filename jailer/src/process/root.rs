@@ -11,24 +11,103 @@ use nix::sys::stat::Mode;
 
 use crate::host::kernel;
 use crate::process::child::Outcome;
-use crate::rootfs::{ReplayStep, SplitPath};
+use crate::rootfs::{ReplayStep, SplitPath, UPPER, WritableTree};
 use crate::sys::{self, MountAttributes};
 
 /// Takes all steps, below a root that is the working directory of this process.
 pub fn build(steps: &[ReplayStep], root: BorrowedFd<'_>) -> Outcome {
-    let mut builder = RootAssembler {
-        root,
-        file: None,
-        covers: [None, None],
-    };
+    let mut builder = RootAssembler::new(root, root);
     for (index, step) in (0..).zip(steps) {
         builder.replay(step).map_err(|errno| (index, errno))?;
     }
     Ok(())
 }
 
+/// The same for a tree that can be written; `stage` is the working directory of this process, and holds nothing of the jail's. The
+/// steps before the one for the root itself are taken on what the root is made of, all others on the root that lies over
+/// it, which becomes the working directory.
+pub fn build_writable(steps: &[ReplayStep], stage: BorrowedFd<'_>, tree: &WritableTree) -> Outcome {
+    let whole = |errno| (0, errno);
+    let skeleton = hang_on(stage, c".skeleton", &tree.skeleton).map_err(whole)?;
+    hang_on(stage, UPPER, &tree.upper).map_err(whole)?;
+    let mut root = None;
+    let mut builder = RootAssembler {
+        mode: 0o644,
+        ..RootAssembler::new(skeleton, skeleton)
+    };
+    let mut rest = (0..).zip(steps);
+    for (index, step) in rest.by_ref() {
+        if let ReplayStep::Place {
+            lower: None,
+            kept,
+            upper,
+            ..
+        } = step
+        {
+            root =
+                Some(writable_root(stage, kept.as_ref(), upper).map_err(|errno| (index, errno))?);
+            break;
+        }
+        builder.replay(step).map_err(|errno| (index, errno))?;
+    }
+    let root = root.ok_or((0, Errno::EINVAL))?;
+    let mut builder = RootAssembler {
+        stage,
+        ..RootAssembler::new(root.as_fd(), skeleton)
+    };
+    for (index, step) in rest {
+        builder.replay(step).map_err(|errno| (index, errno))?;
+    }
+    nix::unistd::fchdir(&root).map_err(whole)
+}
+
+/// Makes a directory of the stage and mounts there.
+fn hang_on<'m>(
+    stage: BorrowedFd<'_>,
+    name: &CStr,
+    mount: &'m OwnedFd,
+) -> Result<BorrowedFd<'m>, Errno> {
+    nix::sys::stat::mkdirat(stage, name, Mode::S_IRWXU)?;
+    let place = sys::open_beneath(stage, name, libc::O_PATH, 0)?;
+    sys::attach(mount.as_fd(), place.as_fd())?;
+    Ok(mount.as_fd())
+}
+
+/// The overlay over what the root is made of, on the stage.
+fn writable_root(
+    stage: BorrowedFd<'_>,
+    kept: Option<&OwnedFd>,
+    upper: &[CString; 2],
+) -> Result<OwnedFd, Errno> {
+    let root = layered(stage, kept, [c".skeleton", c".kept:.skeleton"], upper)?;
+    hang_on(stage, c".root", &root)?;
+    Ok(root)
+}
+
+/// An overlay over the lower sides that the first text names, or the second where something was `kept`.
+fn layered(
+    stage: BorrowedFd<'_>,
+    kept: Option<&OwnedFd>,
+    [plain, with_kept]: [&CStr; 2],
+    upper: &[impl AsRef<CStr>; 2],
+) -> Result<OwnedFd, Errno> {
+    let Some(kept) = kept else {
+        return new_overlay(plain, upper);
+    };
+    hang_on(stage, c".kept", kept)?;
+    let overlay = new_overlay(with_kept, upper)?;
+    take_off(stage, c".kept")?;
+    Ok(overlay)
+}
+
 struct RootAssembler<'a> {
+    /// The working directory of this process, where overlayfs finds its sides.
+    stage: BorrowedFd<'a>,
+    /// The names that the root is made of, which nobody can have written to.
+    skeleton: BorrowedFd<'a>,
     root: BorrowedFd<'a>,
+    /// The mode of new files.
+    mode: u32,
     /// The file that was made last, which is most often a place to mount at.
     file: Option<(&'a CStr, OwnedFd)>,
     /// The covers of files and of directories: mounts that are in place, with their attributes.
@@ -51,6 +130,17 @@ impl AsFd for ParentDirectory<'_> {
 }
 
 impl<'a> RootAssembler<'a> {
+    fn new(root: BorrowedFd<'a>, skeleton: BorrowedFd<'a>) -> Self {
+        RootAssembler {
+            stage: root,
+            skeleton,
+            root,
+            mode: 0o444,
+            file: None,
+            covers: [None, None],
+        }
+    }
+
     fn replay(&mut self, step: &'a ReplayStep) -> Result<(), Errno> {
         match step {
             ReplayStep::Directory(place) => {
@@ -81,7 +171,19 @@ impl<'a> RootAssembler<'a> {
                 directory,
                 attributes,
             } => self.mask(path, *directory, *attributes),
-            ReplayStep::Overlay { lower, upper, path } => overlay(lower, upper, self.root, path),
+            ReplayStep::Overlay {
+                lower,
+                kept,
+                upper,
+                path,
+            } => self.overlay((lower, kept.as_ref()), upper, path),
+            ReplayStep::Place { lower: None, .. } => Ok(()),
+            ReplayStep::Place {
+                lower: Some(lower),
+                kept,
+                upper,
+                path,
+            } => self.over((lower, kept.as_ref()), upper, path),
         }
     }
 
@@ -117,7 +219,7 @@ impl<'a> RootAssembler<'a> {
 
     fn make_file(&mut self, path: &'a CString, content: &[u8]) -> Result<(), Errno> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-        let made = sys::open_beneath(self.root, path, flags, 0o444)?;
+        let made = sys::open_beneath(self.root, path, flags, self.mode)?;
         write_all(&made, content)?;
         self.file = Some((path, made));
         Ok(())
@@ -152,7 +254,7 @@ impl<'a> RootAssembler<'a> {
         let cover = if directory {
             empty_directory(set)
         } else {
-            empty_file(self.root, set)
+            empty_file(self.skeleton, set)
         }?;
         sys::attach(cover.as_fd(), place.as_fd())?;
         *known = Some((cover, set));
@@ -186,40 +288,50 @@ fn write_all(file: &OwnedFd, content: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// overlayfs takes its sides by path, so they hang in the new root while it is mounted, and
-/// nowhere afterwards. It is this namespace's own overlay: its marks on the upper side are `user.`
-/// attributes.
-fn overlay(
-    lower: &OwnedFd,
-    upper: &OwnedFd,
-    root: BorrowedFd<'_>,
-    path: &CString,
-) -> Result<(), Errno> {
-    let stage = [(c".lower", lower), (c".upper", upper)];
-    for (name, mount) in stage {
-        nix::sys::stat::mkdirat(root, name, Mode::S_IRWXU)?;
-        let place = sys::open_beneath(root, name, libc::O_PATH, 0)?;
-        sys::attach(mount.as_fd(), place.as_fd())?;
-    }
-    // The working directory of this process is the new root.
+/// A new overlay of this namespace's own: its marks on the upper side are `user.` attributes. The paths of its sides are
+/// below the working directory.
+fn new_overlay(lower: &CStr, [data, work]: &[impl AsRef<CStr>; 2]) -> Result<OwnedFd, Errno> {
     let options = [
-        (c"lowerdir", c".lower"),
-        (c"upperdir", c".upper/data"),
-        (c"workdir", c".upper/work"),
+        (c"lowerdir", lower),
+        (c"upperdir", data.as_ref()),
+        (c"workdir", work.as_ref()),
         (c"userxattr", c""),
         // No file of one side has the number of one of the other.
         (c"xino", c"on"),
     ];
-    let mount = sys::new_mount(
-        c"overlay",
-        &options,
-        kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV,
-    )?;
-    let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
-    sys::attach(mount.as_fd(), place.as_fd())?;
-    for (name, _) in stage {
-        nix::mount::umount2(name, nix::mount::MntFlags::MNT_DETACH)?;
-        nix::unistd::unlinkat(root, name, nix::unistd::UnlinkatFlags::RemoveDir)?;
+    let attributes = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
+    sys::new_mount(c"overlay", &options, attributes)
+}
+
+/// Takes a side of an overlay off the stage again: the overlay has its own.
+fn take_off(stage: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    nix::mount::umount2(name, nix::mount::MntFlags::MNT_DETACH)?;
+    nix::unistd::unlinkat(stage, name, nix::unistd::UnlinkatFlags::RemoveDir)
+}
+
+impl RootAssembler<'_> {
+    /// overlayfs takes its sides by path, so they hang on the stage while it is mounted, and nowhere afterwards.
+    fn overlay(
+        &mut self,
+        sides: (&OwnedFd, Option<&OwnedFd>),
+        upper: &OwnedFd,
+        path: &CString,
+    ) -> Result<(), Errno> {
+        hang_on(self.stage, c".upper", upper)?;
+        self.over(sides, &[c".upper/data", c".upper/work"], path)?;
+        take_off(self.stage, c".upper")
     }
-    Ok(())
+
+    fn over(
+        &mut self,
+        (lower, kept): (&OwnedFd, Option<&OwnedFd>),
+        upper: &[impl AsRef<CStr>; 2],
+        path: &CString,
+    ) -> Result<(), Errno> {
+        hang_on(self.stage, c".lower", lower)?;
+        let mount = layered(self.stage, kept, [c".lower", c".kept:.lower"], upper)?;
+        let place = sys::open_beneath(self.root, path, libc::O_PATH, 0)?;
+        sys::attach(mount.as_fd(), place.as_fd())?;
+        take_off(self.stage, c".lower")
+    }
 }

@@ -25,6 +25,7 @@ impl RootfsStep {
             | RootfsStep::Symlink { .. }
             | RootfsStep::File { .. }
             | RootfsStep::Decoy { .. } => 0,
+            RootfsStep::WritableRoot { .. } | RootfsStep::WritableDirectory { .. } => CLOSED,
             RootfsStep::Bind { writable: true, .. }
             | RootfsStep::Tmpfs { .. }
             | RootfsStep::Overlay { .. } => CLOSED,

@@ -5,13 +5,14 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::dir::Dir;
 use nix::sys::stat::{FileStat, fstatat};
 use sha2::{Digest, Sha256};
 
-use crate::rootfs::OverlaySides;
 use crate::rootfs::decoys::PlantedDecoys;
+use crate::rootfs::{OverlaySides, WrittenPlace};
 use crate::sys;
 use turnkey_facts::{Change, ChangedFile};
 
@@ -31,24 +32,43 @@ pub struct WorkspaceChanges {
     pub omitted: u64,
 }
 
-/// Lists the changes, and counts those that it does not list.
-pub fn collect(sides: &OverlaySides) -> WorkspaceChanges {
-    let mut walk = ChangesWalk {
-        lower: sides.lower.as_fd(),
-        decoys: &sides.decoys,
-        found: WorkspaceChanges::default(),
-    };
-    walk.directory(sides.upper.as_fd(), &mut Vec::new(), 0);
-    let mut found = walk.found;
-    sides.decoys.forget(&mut found.files);
+/// Lists the changes, and counts those that it does not list: of the workspace by paths relative to it, of other places by whole
+/// paths.
+pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> WorkspaceChanges {
+    let workspace = workspace.map(|sides| (sides, Vec::new()));
+    let whole = |place: &WrittenPlace| place.path.as_os_str().as_bytes().to_vec();
+    let others = places.iter().map(|place| (&place.sides, whole(place)));
+    let mut found = WorkspaceChanges::default();
+    for (sides, mut path) in workspace.into_iter().chain(others) {
+        let mut walk = ChangesWalk {
+            lower: sides.lower.as_fd(),
+            kept: sides.kept.as_ref().map(AsFd::as_fd),
+            decoys: &sides.decoys,
+            above: path.len(),
+            found: WorkspaceChanges {
+                omitted: found.omitted,
+                ..WorkspaceChanges::default()
+            },
+            room: MOST_ENTRIES - found.files.len(),
+        };
+        walk.directory(sides.upper.as_fd(), &mut path, 0);
+        sides.decoys.forget(&mut walk.found.files);
+        found.files.append(&mut walk.found.files);
+        found.omitted = walk.found.omitted;
+    }
     found.files.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
 
 struct ChangesWalk<'a> {
     lower: BorrowedFd<'a>,
+    kept: Option<BorrowedFd<'a>>,
     decoys: &'a PlantedDecoys,
+    /// The length of the path of the place itself.
+    above: usize,
     found: WorkspaceChanges,
+    /// The entries that can still be listed.
+    room: usize,
 }
 
 impl ChangesWalk<'_> {
@@ -64,7 +84,7 @@ impl ChangesWalk<'_> {
         first.sort();
         for name in first.into_iter().chain(names) {
             let length = path.len();
-            if length > 0 {
+            if length > 0 && path.last() != Some(&b'/') {
                 path.push(b'/');
             }
             path.extend_from_slice(name.to_bytes());
@@ -103,7 +123,7 @@ impl ChangesWalk<'_> {
 
     /// Lists a change while there is room, and counts it from then on.
     fn record(&mut self, describe: impl FnOnce() -> ChangedFile, path: &[u8]) {
-        if self.found.files.len() < MOST_ENTRIES {
+        if self.found.files.len() < self.room {
             self.found.files.push(describe());
         } else if !self.decoys.is_planted_at(path) || !self.decoys.is_untouched(&describe()) {
             self.found.omitted += 1;
@@ -111,10 +131,16 @@ impl ChangesWalk<'_> {
     }
 
     fn existed(&self, path: &[u8]) -> bool {
-        let Ok(path) = CString::new(path) else {
+        let inside = path.get(self.above..).unwrap_or_default();
+        let inside = inside.strip_prefix(b"/").unwrap_or(inside);
+        let Ok(path) = CString::new(inside) else {
             return false;
         };
-        sys::open_beneath(self.lower, &path, libc::O_PATH | libc::O_NOFOLLOW, 0).is_ok()
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        let mut sides = [self.kept, Some(self.lower)].into_iter().flatten();
+        let shown = sides.find_map(|side| sys::open_beneath(side, &path, flags, 0).ok());
+        let stat = shown.and_then(|shown| nix::sys::stat::fstat(&shown).ok());
+        stat.is_some_and(|stat| !is_whiteout(&stat))
     }
 }
 

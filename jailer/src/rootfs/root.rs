@@ -11,7 +11,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
-use turnkey_policy::FilesystemPolicy;
+use turnkey_policy::{FilesystemPolicy, HostPath};
 
 use crate::c_string::c_string;
 use crate::host::PathFact;
@@ -60,8 +60,8 @@ pub fn probe(root: &Path, filesystem: &FilesystemPolicy) -> Result<RootFacts, Ro
         Some(PathFact::Directory) => entries.extend(list(root, opened.as_fd(), etc)?),
         Some(_) => return Err(RootError::Etc(root.to_owned())),
     }
-    let read = filesystem.read.iter().map(|named| &named.path);
-    let write = filesystem.write.iter().map(|named| &named.path);
+    let read = filesystem.read.iter().map(HostPath::place);
+    let write = filesystem.write.iter().map(HostPath::place);
     let scratch = filesystem.scratch.iter().map(|scratch| &scratch.path);
     let wanted = read.chain(write).chain(scratch);
     let places = wanted.map(|path| (path.clone(), beneath(opened.as_fd(), path)));

@@ -81,12 +81,12 @@ fn given_paths(profile: &ParsedProfile) -> Vec<PathClaim<'_>> {
         .filesystem
         .read
         .iter()
-        .map(|entry| ("filesystem.read", &entry.value.path, &entry.at));
+        .map(|entry| ("filesystem.read", entry.value.place(), &entry.at));
     let write = profile
         .filesystem
         .write
         .iter()
-        .map(|entry| ("filesystem.write", &entry.value.path, &entry.at));
+        .map(|entry| ("filesystem.write", entry.value.place(), &entry.at));
     let scratch = profile
         .filesystem
         .scratch

@@ -6,7 +6,7 @@ use super::declare::{KeyTable, by_kind, entry, key_table, push, put, same_keys};
 use crate::error::Located;
 use crate::flags;
 use crate::keys::{ProfileKey, ValueForm, key, words};
-use crate::model::{OwnPath, ProcView, ToolchainMode, WorkdirMode};
+use crate::model::{OwnPath, ProcView, RootMode, ToolchainMode, WorkdirMode};
 use crate::read::SectionReader;
 use crate::values;
 
@@ -28,6 +28,12 @@ key_table! {
         help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
         is_path: true,
     }
+    root_mode: one RootMode {
+        form: Word(words::<RootMode>), read: values::word, default: RootMode::ReadOnly, shown: "`read-only`",
+        about: "whether the jail's root and the directories of `read` can be written: not at all, or with the writes thrown away, at most `limits.disk` of them",
+        flag: "root-mode", value: "MODE", under: "Files",
+        help: "The jail's root and the directories that it shows: read-only, or overlay: written, and the writes thrown away",
+    }
     toolchain: one ToolchainMode {
         form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",
         about: "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only",
@@ -39,15 +45,15 @@ key_table! {
         about: "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like",
     }
     read: tables HostPath {
-        form: Entries(GIVEN_PATH), read: readable, same: |entry| &entry.path, shown: "`[]`",
-        about: "host paths visible read-only at the same place",
+        form: Entries(GIVEN_PATH), read: readable, same: HostPath::place, shown: "`[]`",
+        about: "host paths visible read-only, at the same place or another one",
         flag: "read", value: "PATH", under: "Files", help: "Make this path of the host visible, read-only",
         is_path: true,
         apply: |flag, into| push(&mut into.filesystem.read, flag, flags::host_path),
     }
     write: tables HostPath {
-        form: Entries(GIVEN_PATH), read: entry::<HostPathKeys, _>, same: |entry| &entry.path, shown: "`[]`",
-        about: "host paths visible and writable at the same place: the only way a run changes the host",
+        form: Entries(GIVEN_PATH), read: entry::<HostPathKeys, _>, same: HostPath::place, shown: "`[]`",
+        about: "host paths visible and writable, at the same place or another one: the only way a run changes the host",
         flag: "write", value: "PATH", under: "Files", help: "Make this path of the host visible and writable",
         is_path: true,
         apply: |flag, into| push(&mut into.filesystem.write, flag, flags::host_path),
@@ -93,6 +99,10 @@ key_table! {
         form: Text, read: values::absolute_path, shown: "",
         about: "absolute, without `.` or `..`",
     }
+    at: one Option<PathBuf> {
+        form: Text, read: values::place, default: None, shown: "the same",
+        about: "its path in the jail, where that is another one",
+    }
     optional: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
         about: "leave it out when the host has no such path, instead of failing the run",
@@ -103,11 +113,19 @@ key_table! {
     }
 }
 
+impl HostPath {
+    /// The path in the jail.
+    #[must_use]
+    pub fn place(&self) -> &PathBuf {
+        self.at.as_ref().unwrap_or(&self.path)
+    }
+}
+
 pub(super) const WRITE: &[ProfileKey] = HostPathKeys::KEYS;
 
 /// The keys of an entry of `read`: those of `write`, and one more.
 pub(super) const READ: &[ProfileKey] = &{
-    let [path, optional, why] = same_keys(WRITE, "filesystem.read");
+    let [path, at, optional, why] = same_keys(WRITE, "filesystem.read");
     let list = key(
         "filesystem.read",
         "list",
@@ -115,7 +133,7 @@ pub(super) const READ: &[ProfileKey] = &{
         "`true`",
         "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that",
     );
-    [path, optional, list, why]
+    [path, at, optional, list, why]
 };
 
 fn readable(section: &mut SectionReader<'_, '_, '_>) -> Option<HostPath> {

@@ -10,12 +10,20 @@ key_table! {
     policy JailIdentity, read IdentityKeys;
     user: one String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
-        about: "user and group name inside",
+        about: "user and group name inside; `root` has the number 0 and not one capability, any other name the number 1000",
         flag: "user", value: "NAME", under: "Inside the jail", help: "User name in the jail",
     }
     hostname: one String {
         form: Text, read: values::hostname, default: "jail".to_owned(), shown: "`jail`",
         about: "host name inside",
         flag: "hostname", value: "NAME", under: "Inside the jail", help: "Host name in the jail",
+    }
+}
+
+impl JailIdentity {
+    /// The number of the user and of the group inside. As 0, a program that only asks who it is takes itself for root.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        if self.user == "root" { 0 } else { 1000 }
     }
 }

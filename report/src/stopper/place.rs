@@ -47,19 +47,19 @@ impl Tree {
     /// Of what a profile gives, and what every jail has.
     pub fn of(files: &FilesystemPolicy) -> Self {
         let hosts = files.read.iter().chain(&files.write);
-        let hosts = hosts.map(|host| host.path.as_path());
+        let hosts = hosts.map(|host| host.place().as_path());
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
         let decoys = files.decoys.iter().map(PathBuf::as_path);
         let provided = PROVIDED.iter().map(Path::new);
         let is_whole = |path: &Path| {
             let mut given = files.read.iter().chain(&files.write);
-            given.any(|host| host.list && path.starts_with(&host.path))
+            given.any(|host| host.list && path.starts_with(host.place()))
         };
-        let by_name = files.read.iter().filter(|host| !is_whole(&host.path));
+        let by_name = files.read.iter().filter(|host| !is_whole(host.place()));
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
             parts: tree.map(bytes).collect(),
-            by_name: by_name.map(|host| bytes(&host.path)).collect(),
+            by_name: by_name.map(|host| bytes(host.place())).collect(),
             proc: files.proc,
         }
     }

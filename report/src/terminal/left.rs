@@ -8,23 +8,42 @@ const NAMED: usize = 3;
 /// Characters of a name.
 const LONGEST: usize = 60;
 
-/// A line on writes in the workspace's overlay, which nobody exported.
-pub fn thrown_away(report: &Report) -> Option<String> {
-    if report.export.is_some() {
-        return None;
-    }
-    let files: Vec<&str> = written(&report.files_changed);
-    let more = report.omitted.files_changed;
-    let count = match (files.len(), more) {
-        (0, _) => return None,
-        (1, 0) => "1 file".to_owned(),
-        (count, 0) => format!("{count} files"),
-        (count, _) => format!("more than {count} files"),
+/// A line on writes in the workspace's overlay, which nobody exported, and one on those in the rest of the tree.
+pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
+    let is_kept = report
+        .kept
+        .as_ref()
+        .is_some_and(|kept| kept.error.is_none());
+    let files = match is_kept {
+        true => Vec::new(),
+        false => written(&report.files_changed),
     };
-    let names = named(&files, more > 0);
-    Some(format!(
-        "{count} written in /workspace and thrown away: {names}; keep them with run --export DIR"
-    ))
+    let (elsewhere, workspace): (Vec<&str>, Vec<&str>) =
+        files.into_iter().partition(|path| path.starts_with('/'));
+    let more = report.omitted.files_changed;
+    let kept = report.export.is_some();
+    let places = [
+        (
+            workspace,
+            !kept,
+            "in /workspace ",
+            "; keep them with run --export DIR",
+        ),
+        (elsewhere, true, "", "; keep them with run --keep NAME"),
+    ];
+    let lines = places.into_iter().filter(|(_, is_told, ..)| *is_told);
+    lines.filter_map(move |(files, _, place, fix)| {
+        let count = match (files.len(), more) {
+            (0, _) => return None,
+            (1, 0) => "1 file".to_owned(),
+            (count, 0) => format!("{count} files"),
+            (count, _) => format!("more than {count} files"),
+        };
+        let names = named(&files, more > 0);
+        Some(format!(
+            "{count} written {place}and thrown away: {names}{fix}"
+        ))
+    })
 }
 
 /// Without the directories that hold others of them: who makes `d/x` hardly asks for `d`.

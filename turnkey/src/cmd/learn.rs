@@ -24,7 +24,7 @@ use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
 use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy};
 
-use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
+use crate::cli::{ColourWhen, LayerArguments, LearnArguments, RunArguments, StrictnessArguments};
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
 use turnkey_supervisor::{FinishedRun, RunDirectory, RunPlace, enter};
@@ -75,7 +75,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         let done = run::under(
             &run_arguments,
             policy.clone(),
-            (entered, of_one_run(&mut outputs)),
+            (entered, of_one_run(&mut outputs), None),
             Some(&mut |event| seen.see(event)),
         )?;
         if done.report.status == Status::SetupFailed {
@@ -229,6 +229,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         colour: ColourWhen::Auto,
         syscalls: true,
         export: None,
+        layer: LayerArguments::default(),
         export_changes: false,
         quiet: arguments.quiet,
         terminal: arguments.terminal,

@@ -1,6 +1,7 @@
 //! `turnkey run`: runs a command in a watched jail, writes its report, and tells what happened.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -11,12 +12,14 @@ use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
 use turnkey_supervisor::export::WantedExport;
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
+use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::{
     FinishedRun, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter, standard_error,
     standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
+use crate::cmd::layers;
 use crate::colour;
 use crate::failure::Failure;
 use crate::output;
@@ -27,9 +30,10 @@ use crate::terminal;
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
     let outputs = RunOutputs::find(report, events, arguments.export.as_deref())?;
+    let layer = layers::wanted(&arguments.layer)?;
     let entered = enter();
     let policy = load(&arguments.profile, &arguments.overrides)?;
-    let done = under(arguments, policy, (entered, outputs), None)?;
+    let done = under(arguments, policy, (entered, outputs, layer), None)?;
     Ok(done.report.exit_code())
 }
 
@@ -49,7 +53,7 @@ pub type EventTaker<'t> = &'t mut dyn FnMut(&Event);
 pub fn under(
     arguments: &RunArguments,
     policy: Policy,
-    (entered, outputs): (RunPlace, RunOutputs),
+    (entered, outputs, layer): (RunPlace, RunOutputs, Option<PathBuf>),
     taker: Option<EventTaker<'_>>,
 ) -> Result<FinishedRun, Failure> {
     let strictness = arguments.strictness.chosen();
@@ -79,7 +83,10 @@ pub fn under(
     let terminal = terminal::wanted(arguments.terminal, takes_stdout);
     let terminal = terminal.context("could not copy the descriptors of the terminal")?;
     let has_terminal = terminal.is_some();
+    let layer = layer.map(|path| KeptLayer::open(&path)).transpose();
+    let layer = layer.map_err(anyhow::Error::from)?;
     let request = RunRequest {
+        layer: layer.map(Arc::new),
         command: arguments.command.clone(),
         directory,
         output,
@@ -190,6 +197,9 @@ fn tell_story(report: &Report, arguments: &RunArguments) {
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
+    if let Some(kept) = report.kept.as_ref().filter(|_| quiet) {
+        let _ = kept.tell(true, &mut text);
+    }
     let _ = match &report.export {
         Some(export) if quiet && report.error.is_none() => export.tell(true, &mut text),
         None if quiet && report.error.is_none() => Ok(()),

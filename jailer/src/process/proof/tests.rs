@@ -31,6 +31,8 @@ fn expectation() -> ProofExpectation {
         },
         listeners: 1,
         user: "nobody",
+        inside_id: 1000,
+        is_writable: false,
         kept_supplementary_gids: 0,
         rlimits,
         masks: vec!["/proc/keys".into(), "/proc/kcore".into()],

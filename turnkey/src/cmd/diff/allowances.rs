@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use turnkey_policy::{
-    ActorPaths, Attempt, AttemptKind, Glob, NetworkMode, OpenAccess, Policy, Rule, RuleAction,
-    ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
+    ActorPaths, Attempt, AttemptKind, Glob, NetworkMode, OpenAccess, Policy, RootMode, Rule,
+    RuleAction, ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
 };
 
 use super::doings::RunUses;
@@ -194,7 +194,7 @@ impl<'a> SideAllowances<'a> {
 fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     let filesystem = &policy.filesystem;
     let path = Path::new(std::str::from_utf8(path).unwrap_or_default());
-    let mut writable = filesystem.write.iter().map(|given| given.path.as_path());
+    let mut writable = filesystem.write.iter().map(|given| given.place().as_path());
     let mut scratch = filesystem.scratch.iter().map(|given| given.path.as_path());
     if !path.is_absolute()
         || OWN.iter().any(|own| path.starts_with(own))
@@ -203,10 +203,13 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     {
         return true;
     }
+    if want == FileWant::Write && filesystem.root_mode == RootMode::Overlay {
+        return true;
+    }
     if path.starts_with(WORKSPACE) {
         return want != FileWant::Write || filesystem.workdir != WorkdirMode::ReadOnly;
     }
-    let mut given = filesystem.read.iter().map(|given| given.path.as_path());
+    let mut given = filesystem.read.iter().map(|given| given.place().as_path());
     want != FileWant::Write
         // Which installation a command brings along, only the host knows.
         && (filesystem.root.is_some()

@@ -212,6 +212,7 @@ fn hostile_names_cannot_steer_a_terminal() {
     let hostile = OsString::from_vec(b"/srv/\x1b[2J\xff\n".to_vec());
     policy.filesystem.read = vec![HostPath {
         path: PathBuf::from(&hostile),
+        at: None,
         optional: true,
         list: true,
         why: "\u{202e}because\x07".to_owned(),

@@ -90,6 +90,15 @@ impl TreeRow {
                 ..row("mask", path)
             },
             RootfsStep::Terminals(path) => row("devpts", path),
+            RootfsStep::WritableRoot { size } => TreeRow {
+                size: Some(*size),
+                ..row("overlay", Path::new("/"))
+            },
+            RootfsStep::WritableDirectory { source, path } => TreeRow {
+                source: Some(shown(source)),
+                why: reason(source, plan),
+                ..row("overlay", path)
+            },
             RootfsStep::Overlay { source, path, size } => TreeRow {
                 source: Some(shown(source)),
                 size: Some(*size),

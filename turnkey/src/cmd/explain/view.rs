@@ -224,7 +224,7 @@ fn identity(plan: &Plan) -> IdentityView {
     IdentityView {
         user: escape(names.user.as_bytes()),
         hostname: escape(names.hostname.as_bytes()),
-        id: turnkey_jailer::INSIDE_ID,
+        id: names.id(),
         host_id: match &plan.host.ids {
             NamespaceIds::All => turnkey_jailer::HOST_ID.to_owned(),
             NamespaceIds::Own(_) => "the caller".to_owned(),

@@ -175,8 +175,8 @@ fn scratch(policy: &Policy) -> Vec<Vec<u8>> {
 /// Places where the host's files are.
 fn mounts(policy: &Policy) -> Vec<Vec<u8>> {
     let filesystem = &policy.filesystem;
-    let read = filesystem.read.iter().map(|read| &read.path);
-    let written = filesystem.write.iter().map(|write| &write.path);
+    let read = filesystem.read.iter().map(|read| read.place());
+    let written = filesystem.write.iter().map(|write| write.place());
     let paths = read.chain(written);
     paths
         .map(|path| path.as_os_str().as_encoded_bytes().to_vec())
@@ -201,7 +201,7 @@ fn add_places_to_make_in(
         places.push(WORKSPACE.as_bytes().to_vec());
     }
     let written = filesystem.write.iter();
-    places.extend(written.map(|write| write.path.as_os_str().as_encoded_bytes().to_vec()));
+    places.extend(written.map(|write| write.place().as_os_str().as_encoded_bytes().to_vec()));
     let rules = &sources.policy.rules;
     for place in places {
         let inside = [&place, b"/q/q".as_slice()].concat();

@@ -1,0 +1,183 @@
+//! Covers over what a directory of the host shows to its owner alone: where the owner appears as the jail's user, a view of it
+//! without that keeps it as it is for anybody else. So does one over what is mounted there, which an overlay does not show.
+//!
+//! Runs as: the supervisor, in the host's namespaces, with its full privileges.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::dir::{Dir, Type};
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, fstat, fstatat};
+
+use super::{ReplayStep, RootfsError, attach, failed, paths, relative, view};
+use crate::host::kernel;
+use crate::host::storage::mounts_below;
+use crate::sys;
+
+/// More are not covered one by one.
+const MOST: usize = 500;
+/// Directories in each other that are looked into.
+const DEEPEST: usize = 128;
+/// The attributes of a view of the host that nobody changes.
+pub(super) const CLOSED: u64 =
+    kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
+
+/// The covers of what lies in `directory`, which is `source` on the host and at `path` in the jail.
+pub(super) fn over(
+    directory: BorrowedFd<'_>,
+    source: &Path,
+    path: &Path,
+) -> Result<Vec<ReplayStep>, RootfsError> {
+    let owner = fstat(directory).map_err(failed("look at", source))?;
+    let mut search = PrivateSearch {
+        owner,
+        source,
+        found: Vec::new(),
+    };
+    search.directory(directory, &mut PathBuf::new(), 0)?;
+    let mut covered = search.found;
+    for place in mounted_in(directory, source)? {
+        if !covered.iter().any(|(known, _)| place.starts_with(known)) {
+            let opened = sys::open_beneath(directory, &relative(&place), libc::O_PATH, 0);
+            match opened {
+                Ok(opened) => covered.push((place, opened)),
+                // Hidden by another mount, and so from the jail.
+                Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+                Err(errno) => return Err(failed("open", &source.join(place))(errno)),
+            }
+        }
+    }
+    let cover = |(place, opened): (PathBuf, OwnedFd)| {
+        let kind = fstat(&opened).map_err(failed("look at", source))?;
+        let mount = view(&opened, &source.join(&place), is_directory(&kind), CLOSED)?;
+        Ok(attach(mount, &path.join(place)))
+    };
+    covered.into_iter().map(cover).collect()
+}
+
+/// The outermost mount points below a directory, relative to it.
+fn mounted_in(directory: BorrowedFd<'_>, source: &Path) -> Result<Vec<PathBuf>, RootfsError> {
+    let copy = directory.try_clone_to_owned();
+    let copy = copy.map_err(|_| failed("look at", source)(Errno::EMFILE))?;
+    let place = paths::place_of(&copy).map_err(failed("look at", source))?;
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for mounted in mounts_below(&place) {
+        let Ok(inside) = mounted.strip_prefix(&place) else {
+            continue;
+        };
+        if !outermost.iter().any(|known| inside.starts_with(known)) {
+            outermost.push(inside.to_owned());
+        }
+    }
+    Ok(outermost)
+}
+
+/// The search for what only the owner of a directory may read in it.
+struct PrivateSearch<'a> {
+    owner: FileStat,
+    source: &'a Path,
+    found: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl PrivateSearch<'_> {
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &mut PathBuf,
+        depth: usize,
+    ) -> Result<(), RootfsError> {
+        let source = self.source;
+        let unlisted = |path: &Path| failed("look for private files in", &source.join(path));
+        if depth >= DEEPEST {
+            return Err(unlisted(path)(Errno::ELOOP));
+        }
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let opened = sys::open_beneath(directory, c".", flags, 0).map_err(unlisted(path))?;
+        let mut listing = Dir::from_fd(opened).map_err(unlisted(path))?;
+        for entry in listing.iter() {
+            let entry = entry.map_err(unlisted(path))?;
+            let is_plain = !matches!(
+                entry.file_type(),
+                Some(Type::Symlink | Type::Fifo | Type::Socket)
+            );
+            let name = entry.file_name();
+            if is_plain && name != c"." && name != c".." {
+                path.push(OsStr::from_bytes(name.to_bytes()));
+                self.entry(directory, name, path, depth)?;
+                path.pop();
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        path: &mut PathBuf,
+        depth: usize,
+    ) -> Result<(), RootfsError> {
+        let unseen = failed("look for private files in", &self.source.join(&path));
+        let stat = match fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::ENOENT) => return Ok(()),
+            Err(errno) => return Err(unseen(errno)),
+        };
+        if is_private(&stat, &self.owner) {
+            return self.cover(directory, name, path);
+        }
+        if !is_directory(&stat) {
+            return Ok(());
+        }
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        match sys::open_on_same_mount(directory, name, flags) {
+            Ok(inner) => self.directory(inner.as_fd(), path, depth + 1),
+            // What is mounted there is covered as such; or it is gone.
+            Err(Errno::EXDEV | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(()),
+            Err(errno) => Err(unseen(errno)),
+        }
+    }
+
+    fn cover(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        path: &Path,
+    ) -> Result<(), RootfsError> {
+        const FIX: &str = ": too many files in it are for their owner alone; leave `root_mode = \"overlay\"` out, or the directory";
+        if self.found.len() >= MOST {
+            return Err(RootfsError {
+                act: "write over",
+                path: self.source.to_owned(),
+                fix: FIX,
+                source: Errno::E2BIG,
+            });
+        }
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        let name: CString = name.to_owned();
+        let opened = sys::open_beneath(directory, &name, flags, 0);
+        let opened = opened.map_err(failed("open", &self.source.join(path)))?;
+        self.found.push((path.to_owned(), opened));
+        Ok(())
+    }
+}
+
+/// True for a file or directory that `owner`'s owner or group may read, or enter, and not everybody.
+fn is_private(stat: &FileStat, owner: &FileStat) -> bool {
+    let uses = match stat.st_mode & libc::S_IFMT {
+        libc::S_IFDIR => 0o5,
+        libc::S_IFREG => 0o4,
+        _ => return false,
+    };
+    let everybodys = stat.st_mode & uses;
+    let more = |shift: u32| (stat.st_mode >> shift) & uses & !everybodys != 0;
+    stat.st_uid == owner.st_uid && more(6) || stat.st_gid == owner.st_gid && more(3)
+}
+
+fn is_directory(stat: &FileStat) -> bool {
+    stat.st_mode & libc::S_IFMT == libc::S_IFDIR
+}

@@ -1,0 +1,40 @@
+//! The layer of a run, and the command for those that are there.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// The layer that outlives the run.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Files")]
+pub struct LayerArguments {
+    /// Keep what the run writes to /workspace, and to a tree of --root-mode overlay, in the layer of this name, and
+    /// begin with what earlier runs have kept there
+    #[arg(long, value_name = "NAME", conflicts_with = "export")]
+    pub keep: Option<String>,
+    /// The same with the layer in this directory: a layer, empty, or not there yet
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "export"])]
+    pub layer: Option<PathBuf>,
+}
+
+/// `turnkey layers`.
+#[derive(Debug, Args)]
+pub struct LayersArguments {
+    /// What to do with them; without, they are listed.
+    #[command(subcommand)]
+    pub command: Option<LayersCommand>,
+    /// For programs: one JSON object, schema turnkey.layers/v1
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be done with layers.
+#[derive(Debug, Subcommand)]
+pub enum LayersCommand {
+    /// Remove layers, with all that is in them.
+    Remove {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
