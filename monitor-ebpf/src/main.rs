@@ -212,7 +212,8 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     };
     let by_filter = refused::by_filter(jail, nr, result);
     let is_quiet = is_look(call) || is_making(call);
-    let is_cut = is_unasked && refused::is_cut(result);
+    // A truncation by descriptor is told where a rule is about the file; of a limit it tells by itself.
+    let is_cut = (is_unasked || call == class::FTRUNCATE) && refused::is_cut(result);
     if is_cut || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::behaviour::{Behaviour, BehaviourResponse};
-use crate::model::{EnforcementMode, Layer};
+use crate::model::EnforcementMode;
 use crate::tables::{
     AcceptedFinding, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
     JailLimits, NetworkPolicy, Rule, SyscallPolicy,
@@ -54,11 +54,11 @@ impl Policy {
         self
     }
 
-    /// True for a profile of processes that others started, as `turnkey attach` watches them: it asks for the monitor alone, and
-    /// no system call is allowed by it, so no jail starts under it.
+    /// True for a profile of processes that others started, as `turnkey attach` watches them: it allows no system call, so no
+    /// jail starts under it. A profile may say so that requires the monitor alone.
     #[must_use]
     pub fn makes_no_jail(&self) -> bool {
-        self.syscalls.allow.is_empty() && self.enforcement.required.iter().eq([&Layer::Monitor])
+        self.syscalls.allow.is_empty()
     }
 
     /// The response to a behaviour, after the mode was applied.

@@ -1,5 +1,4 @@
-//! Whole runs by hand: their reports against golden files and the JSON Schema, and what people
-//! read of them on the terminal.
+//! Whole runs by hand: their reports against golden files and the JSON Schema, and what people read on the terminal.
 
 mod calls;
 mod looks;

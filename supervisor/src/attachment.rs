@@ -147,6 +147,7 @@ fn attempt(
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let since = clock::now();
     let (mut processes, groups_below) = group.processes()?;
+    let had_processes = !processes.is_empty();
     if request.before_program {
         processes.clear();
     }
@@ -176,7 +177,7 @@ fn attempt(
     sink.observer.attached(&attached);
 
     let begun = std::time::Instant::now();
-    let course = watch(watched, group, &mut monitor, sink)?;
+    let course = watch(watched, (group, had_processes), &mut monitor, sink)?;
     let let_go = group.is_populated();
     if let_go {
         monitor.detach()?;

@@ -82,13 +82,14 @@ enum WatchInput {
     Signal(ArrivedSignal),
 }
 
-/// Watches the group until it has had processes and has none any more, or is let go.
+/// Watches the group until it has had processes and has none any more, or is let go. `had_processes` says that it had some
+/// when it was taken: they may have ended by now.
 ///
 /// # Errors
 /// When the machinery of waiting fails.
 pub fn watch(
     watched: WatchLoop,
-    group: &ForeignGroup,
+    (group, had_processes): (&ForeignGroup, bool),
     monitor: &mut MonitorHandle,
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<AttachmentCourse> {
@@ -103,7 +104,7 @@ pub fn watch(
     runtime.block_on(async {
         let mut course = AttachmentCourse::default();
         let mut state = GroupState {
-            was_populated: group.is_populated(),
+            was_populated: had_processes,
             killed: false,
         };
         let mut taken: Option<Instant> = None;
@@ -123,7 +124,11 @@ pub fn watch(
             match input {
                 WatchInput::Events | WatchInput::Tick => {
                     taken = Some(Instant::now());
-                    more = monitor.drain(|event| course.killed_for_behaviour |= sink.see(&event));
+                    more = monitor.drain(|event| {
+                        // Whoever acts is there, even one that has come and gone since the last look.
+                        state.was_populated = true;
+                        course.killed_for_behaviour |= sink.see(&event);
+                    });
                 }
                 WatchInput::Deadline => break,
                 WatchInput::Signal(ArrivedSignal::End(_)) => break,

@@ -206,7 +206,7 @@ fn m27_j63_a_thread_that_is_not_the_first_acts_for_its_process() {
         let setuid = events(ran, "refused").find(|event| event["syscall"] == "setuid");
         let setuid = setuid.cloned().unwrap_or_default();
         let process = &setuid["process"];
-        ran.expect(setuid["errno"] == "EINVAL", "nobody else can be become");
+        ran.expect(setuid["errno"] == "EPERM", "nobody else can be become");
         ran.expect(process["host_tid"] != process["host_pid"], "by a thread");
         ran.expect(process["pid"] == 2, "of the program's process");
         let change = violations(ran, "change-of-user").next();
