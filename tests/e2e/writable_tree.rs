@@ -4,7 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use turnkey_tests::{Mount, Ran, Run, open_to_all, scratch};
+use turnkey_tests::{Mount, Ran, Run, open_to_all, outside, scratch};
+
+/// Gives a file an access list by which user 0 may read it: acl(5), as the kernel has it in an attribute.
+const LIST: &str = "import os, struct, sys
+entries = [(1, 6, -1), (2, 4, 0), (4, 0, -1), (16, 4, -1), (32, 0, -1)]
+value = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *entry) for entry in entries)
+os.setxattr(sys.argv[1], 'system.posix_acl_access', value)";
 
 fn overlay() -> Run {
     Run::new().option("--root-mode overlay")
@@ -82,6 +88,9 @@ fn nothing_more_of_the_host_shows() {
         "d/deep",
         "closed/file",
         "enter/file",
+        "nobodys",
+        "listed",
+        "shut/file",
         "public",
     ] {
         fs::create_dir_all(place(name).parent().unwrap()).unwrap();
@@ -92,13 +101,24 @@ fn nothing_more_of_the_host_shows() {
     mode(&place("d/deep"), 0o400);
     mode(&place("closed"), 0o700);
     mode(&place("enter"), 0o744);
+    // What an owner could open up, were the jail's user the owner.
+    mode(&place("nobodys"), 0o200);
+    mode(&place("shut"), 0o200);
+    // A stranger's file that names the directory's owner in its list: user_obj, user 0, group, mask, other.
+    mode(&place("listed"), 0o600);
+    std::os::unix::fs::chown(place("listed"), Some(1234), Some(1234)).unwrap();
+    let (status, _) = outside(
+        "/usr/bin/python3",
+        &["-c", LIST, &place("listed").display().to_string()],
+    );
+    assert!(status.success(), "the file system has access lists");
     fs::create_dir_all(place("nest/in")).unwrap();
     fs::write(place("nest/in/beneath"), "").unwrap();
     let _mount = Mount::new(&["-t", "tmpfs", "none"], &place("nest/in"));
     fs::write(place("nest/in/mounted"), "").unwrap();
     let script =
         "cd $0; cat private group d/deep closed/file enter/file; ls closed; ls nest/in; cat public
-        (echo x > private) 2>/dev/null; chmod 644 private; ln private link; mv d e; cat e/deep link
+        (echo x > private) 2>/dev/null; chmod 644 private nobodys; chmod 755 shut; cat nobodys shut/file listed; ln private link; mv d e; cat e/deep link
         echo x > nest/in/new; echo new > public; cat public";
     let data = data.path().display().to_string();
     let look = |option: &str| {

@@ -1,4 +1,4 @@
-//! Covers over what a directory of the host shows to its owner alone: where the owner appears as the jail's user, a view of it
+//! Covers over what a directory of the host does not show to everybody: where the owner appears as the jail's user, a view of it
 //! without that keeps it as it is for anybody else. So does one over what is mounted there, which an overlay does not show.
 //!
 //! Runs as: the supervisor, in the host's namespaces, with its full privileges.
@@ -32,9 +32,7 @@ pub(super) fn over(
     source: &Path,
     path: &Path,
 ) -> Result<Vec<ReplayStep>, RootfsError> {
-    let owner = fstat(directory).map_err(failed("look at", source))?;
     let mut search = PrivateSearch {
-        owner,
         source,
         found: Vec::new(),
     };
@@ -76,9 +74,8 @@ fn mounted_in(directory: BorrowedFd<'_>, source: &Path) -> Result<Vec<PathBuf>, 
     Ok(outermost)
 }
 
-/// The search for what only the owner of a directory may read in it.
+/// The search for what not everybody may read in a directory.
 struct PrivateSearch<'a> {
-    owner: FileStat,
     source: &'a Path,
     found: Vec<(PathBuf, OwnedFd)>,
 }
@@ -127,7 +124,7 @@ impl PrivateSearch<'_> {
             Err(Errno::ENOENT) => return Ok(()),
             Err(errno) => return Err(unseen(errno)),
         };
-        if is_private(&stat, &self.owner) {
+        if is_private(&stat) {
             return self.cover(directory, name, path);
         }
         if !is_directory(&stat) {
@@ -148,7 +145,7 @@ impl PrivateSearch<'_> {
         name: &CStr,
         path: &Path,
     ) -> Result<(), RootfsError> {
-        const FIX: &str = ": too many files in it are for their owner alone; leave `root_mode = \"overlay\"` out, or the directory";
+        const FIX: &str = ": too many files in it are not for everybody; leave `root_mode = \"overlay\"` out, or the directory";
         if self.found.len() >= MOST {
             return Err(RootfsError {
                 act: "write over",
@@ -166,16 +163,15 @@ impl PrivateSearch<'_> {
     }
 }
 
-/// True for a file or directory that `owner`'s owner or group may read, or enter, and not everybody.
-fn is_private(stat: &FileStat, owner: &FileStat) -> bool {
+/// True for a file that not everybody may read, and a directory that not everybody may list and enter. The mode of an owner
+/// who may not either is none: an owner changes it; and an access list may name one who owns nothing here.
+fn is_private(stat: &FileStat) -> bool {
     let uses = match stat.st_mode & libc::S_IFMT {
         libc::S_IFDIR => 0o5,
         libc::S_IFREG => 0o4,
         _ => return false,
     };
-    let everybodys = stat.st_mode & uses;
-    let more = |shift: u32| (stat.st_mode >> shift) & uses & !everybodys != 0;
-    stat.st_uid == owner.st_uid && more(6) || stat.st_gid == owner.st_gid && more(3)
+    stat.st_mode & uses != uses
 }
 
 fn is_directory(stat: &FileStat) -> bool {
