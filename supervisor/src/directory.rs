@@ -22,6 +22,8 @@ pub struct RunDirectory {
     pub workdir: Option<PathBuf>,
     /// The directory below it in which the program starts: relative to it, or absolute, on the host or inside.
     pub start: Option<PathBuf>,
+    /// The layer whose content shows over it: for rules on what is present there.
+    pub layer: Option<PathBuf>,
 }
 
 impl RunDirectory {
@@ -42,6 +44,7 @@ impl RunDirectory {
         Ok(RunDirectory {
             workdir: Some(workdir.to_owned()),
             start: Some(start.clone()),
+            layer: None,
         })
     }
 
@@ -245,6 +248,7 @@ mod tests {
             let directory = RunDirectory {
                 workdir: Some(workdir.clone()),
                 start: Some(PathBuf::from(start)),
+                layer: None,
             };
             directory.start().map_err(|error| error.to_string())
         };

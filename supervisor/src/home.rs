@@ -12,11 +12,18 @@ use std::path::{Path, PathBuf};
 use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
 
 /// Settles what the rules on what is present say nothing about, for a run in `workdir`.
-pub fn settle(policy: &mut Policy, workdir: &Path) {
+pub fn settle(policy: &mut Policy, workdir: &Path, layer: Option<&Path>) {
     let caller = std::env::var_os("HOME").map(PathBuf::from);
     let homes = policy.homes(caller.as_deref());
     let places = Places::of(policy, workdir);
-    policy.settle_home(&homes, &|asked| places.hold(asked));
+    // What earlier runs have left is as much there as what the host has.
+    let kept = layer.map(|layer| {
+        let content = layer.join("content").join("%2Fworkspace");
+        Places(vec![(PathBuf::from(WORKSPACE), content)])
+    });
+    policy.settle_home(&homes, &|asked| {
+        places.hold(asked) || kept.as_ref().is_some_and(|kept| kept.hold(asked))
+    });
 }
 
 /// Directories and files of the jail, each with what of the host stands there.

@@ -104,3 +104,10 @@ pub(crate) fn keep(layer: &KeptLayer, exit: &JailExit, policy: &Policy) -> Kept 
         saved.map_err(|error| advice::explain(&error.into())),
     )
 }
+
+/// The words on a run that the monitor has killed: a file that it linked or moved before it died would have no rule in the
+/// next run.
+pub(crate) fn refused(layer: &KeptLayer) -> Kept {
+    let reason = "the run was killed by policy, and the layer is as it was before";
+    Kept::new(layer.path(), Err(reason.to_owned()))
+}

@@ -231,10 +231,13 @@ fn attempt(
         .export
         .as_ref()
         .map(|wanted| wanted.take(&exit, policy));
-    let kept = request
-        .layer
-        .as_ref()
-        .map(|layer| layer::keep(layer, &exit, policy));
+    let kept = request.layer.as_ref().map(|layer| {
+        let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
+        match was_killed {
+            true => layer::refused(layer),
+            false => layer::keep(layer, &exit, policy),
+        }
+    });
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
     (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
     (outcome.passages, outcome.published) = (passages, published);

@@ -39,7 +39,7 @@ impl SettledPolicy {
             Some(program) => toolchain::bring_in(&mut policy, program, directory)?,
             None => None,
         };
-        home::settle(&mut policy, directory.named());
+        home::settle(&mut policy, directory.named(), directory.layer.as_deref());
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
         Ok(SettledPolicy {

@@ -320,6 +320,43 @@ X"
     );
 }
 
+/// A name that a guarded file has got before the kill has no rule in the next run.
+#[test]
+fn a_run_that_a_rule_killed_adds_nothing() {
+    let layer = Layer::new();
+    let guarded = |run: Run| {
+        run.file("guarded", "SECRET").profile(
+            "[[rule]]\nid = \"guard\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\n\
+         on = [\"open\", \"link\", \"rename\"]\npath = \"/workspace/guarded\"\n",
+        )
+    };
+    for act in ["ln guarded other", "mv guarded other"] {
+        layer.says("echo text > kept", "");
+        let ran = guarded(layer.run()).shell(act);
+        ran.expect_code(121);
+        ran.expect(ran.at("/kept/error").is_string(), "it is told");
+        let next = guarded(layer.run()).shell("cat kept other");
+        next.expect(
+            next.stdout == "text\n",
+            "what was there before, and no other name",
+        );
+    }
+}
+
+/// Rules on what is present find what is in the layer alone.
+#[test]
+fn a_key_that_only_the_layer_has_is_guarded() {
+    let layer = Layer::new();
+    let begun = layer
+        .run()
+        .shell("mkdir -p .aws; echo key > .aws/credentials; mv .aws .away");
+    begun.expect_code(0);
+    layer.run().shell("mv .away .aws").expect_code(0);
+    let ran = layer.run().shell("cat .aws/credentials");
+    ran.expect_code(121);
+    ran.expect(ran.stdout.is_empty(), "as if the host had it");
+}
+
 #[test]
 fn a_rule_holds_on_what_an_earlier_run_has_kept() {
     let layer = Layer::new();

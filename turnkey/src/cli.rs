@@ -1,5 +1,4 @@
 //! The command line. Flags of `run` mirror profile keys one to one.
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -223,13 +222,14 @@ impl DirectoryArguments {
     /// The directory that was chosen.
     ///
     /// # Errors
-    /// When there is no repository around the current directory.
+    /// Where no repository is around the current directory.
     pub fn chosen(&self) -> anyhow::Result<RunDirectory> {
         match self.workdir_root {
             Some(WorkdirRoot::Git) => RunDirectory::around(Path::new("."), ".git"),
             None => Ok(RunDirectory {
                 workdir: self.workdir.clone(),
                 start: self.chdir.clone(),
+                ..RunDirectory::default()
             }),
         }
     }

@@ -328,6 +328,7 @@ fn needed(laid: &LaidWorkspace, world: &RandomHome) -> ToolchainNeed {
     let directory = RunDirectory {
         workdir: Some(laid.work.clone()),
         start: None,
+        layer: None,
     };
     let found = find(&POLICY, OsStr::new(&command), &directory, &caller);
     found.ok().flatten().unwrap_or_default()

@@ -46,6 +46,7 @@ fn in_directory(workdir: PathBuf) -> RunDirectory {
     RunDirectory {
         workdir: Some(workdir),
         start: None,
+        layer: None,
     }
 }
 

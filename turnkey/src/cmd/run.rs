@@ -14,8 +14,8 @@ use turnkey_supervisor::export::WantedExport;
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::{
-    FinishedRun, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter, standard_error,
-    standard_output,
+    FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter,
+    standard_error, standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -58,6 +58,10 @@ pub fn under(
 ) -> Result<FinishedRun, Failure> {
     let strictness = arguments.strictness.chosen();
     let directory = arguments.directory.chosen()?;
+    let directory = RunDirectory {
+        layer: layer.clone(),
+        ..directory
+    };
     let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
     let takes_stdout = outputs.takes_stdout;
