@@ -28,8 +28,8 @@ use crate::{advice, clock, finish};
 pub struct AttachmentRequest {
     /// The group.
     pub group: ForeignGroup,
-    /// All that is in the group is a runtime's, which has not started its program: as if the group were empty.
-    pub before_program: bool,
+    /// The process of a runtime that has not started its program: it counts as if it were not there yet.
+    pub before_program: Option<u32>,
     /// The time after which the group is let go; without one, when no process of it is left or this process is asked to end.
     pub at_most: Option<Duration>,
     /// Hides credentials in the report and the events.
@@ -51,7 +51,7 @@ const NOT_GIVEN: [&str; 4] = [
     "namespaces, a root of its own, seccomp, Landlock: what the rules do not speak of is not held back",
     "limits: those of the group are its maker's",
     "a wall around the group: a process that may write to cgroup.procs can leave it",
-    "descriptors, mappings and connections from before: no rule is asked about them",
+    "descriptors, mappings and connections from before, also of a process that is moved into the group: no rule is asked about them",
 ];
 
 /// Watches a group under a policy until it ends or is let go, and tells what happened.
@@ -143,15 +143,17 @@ fn attempt(
     drop(beside);
 
     let watched = watch::prepare(group, &monitor, request.at_most)?;
+    let was_populated = group.is_populated();
     monitor.adopt_tree(group)?;
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let since = clock::now();
     let (mut processes, groups_below) = group.processes()?;
-    let had_processes = !processes.is_empty();
-    if request.before_program {
-        processes.clear();
-    }
+    let had_processes = was_populated || !processes.is_empty();
+    processes.retain(|process| Some(*process) != request.before_program);
     let found_count = u64::try_from(processes.len()).unwrap_or(u64::MAX);
+    // One that went from group to group while they were listed was there all the same.
+    let hidden = was_populated && found_count == 0 && request.before_program.is_none();
+    let found_count = found_count + u64::from(hidden);
     let (found, known): (Vec<_>, Vec<_>) = survey::survey(processes)
         .into_iter()
         .map(|process| (process.found, process.known))

@@ -132,9 +132,12 @@ struct Attached {
 
 impl Attached {
     fn to(target: &[&str], options: &[&str]) -> Attached {
+        Attached::by(&mut Command::new(binary()), target, options)
+    }
+
+    fn by(command: &mut Command, target: &[&str], options: &[&str]) -> Attached {
         let directory = scratch();
         let report = directory.path().join("report.json");
-        let mut command = Command::new(binary());
         command.arg("attach").args(target).args(options);
         command.arg("--report").arg(&report);
         command.stdin(Stdio::null()).stderr(Stdio::piped());
@@ -235,6 +238,34 @@ fn what_was_there_before_is_told_and_never_called_clean() {
         "{}",
         report["processes"]
     );
+}
+
+/// Whoever cannot list them all must not take a part for all.
+#[test]
+fn everybody_is_found_in_more_groups_than_files_may_be_open() {
+    const GROUPS: usize = 600;
+    const FILES: usize = 300;
+    let group = OthersGroup::new();
+    let groups: Vec<_> = (0..GROUPS)
+        .map(|number| group.below(&number.to_string()))
+        .collect();
+    let places = [0, GROUPS / 2, GROUPS - 1].map(|number| &groups[number]);
+    let others = places.map(|place| Others::start(place));
+    let attached = Attached::by(
+        Command::new("/bin/sh")
+            .args(["-c", "ulimit -n \"$0\" && exec \"$@\""])
+            .arg(FILES.to_string())
+            .arg(binary()),
+        &["--cgroup", &group.name],
+        &["--for", "10ms"],
+    );
+    let (code, report, said) = attached.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(report["attached"]["found_count"], 3, "{said}");
+    assert_eq!(report["attached"]["groups_below"], GROUPS, "{said}");
+    for other in others {
+        assert_eq!(other.end(), None);
+    }
 }
 
 #[test]

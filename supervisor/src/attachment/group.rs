@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::libc::CGROUP2_SUPER_MAGIC;
 use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::fstatfs;
@@ -143,6 +143,13 @@ impl ForeignGroup {
             .is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
     }
 
+    /// True when the group itself was removed: a new one of its name is another.
+    pub fn is_gone(&self) -> bool {
+        let gone = [Errno::ENODEV as i32, Errno::ENOENT as i32];
+        let error = self.events().err().and_then(|error| error.raw_os_error());
+        error.is_some_and(|error| gone.contains(&error))
+    }
+
     fn events(&self) -> io::Result<String> {
         let mut text = String::new();
         self.open("cgroup.events")?.read_to_string(&mut text)?;
@@ -156,21 +163,31 @@ impl ForeignGroup {
     pub fn processes(&self) -> anyhow::Result<(Vec<u32>, u64)> {
         let mut found = Vec::new();
         let mut below = 0;
-        let mut left = vec![self.directory.try_clone()?];
-        while let Some(group) = left.pop() {
-            found.extend(processes_in(group.as_fd()));
-            for name in groups_in(group.as_fd())? {
+        // By their paths below this one, so that no more than one is open at a time.
+        let mut left = vec![PathBuf::from(".")];
+        while let Some(path) = left.pop() {
+            let group = match open_below(self.directory.as_fd(), &path) {
+                // One that is gone meanwhile has no process.
+                Err(Errno::ENOENT | Errno::ENODEV) => continue,
+                opened => opened.with_context(|| self.unlisted(&path))?,
+            };
+            found.extend(processes_in(group.as_fd()).with_context(|| self.unlisted(&path))?);
+            for name in groups_in(group.as_fd()).with_context(|| self.unlisted(&path))? {
                 below += 1;
                 ensure!(
                     below <= MOST_GROUPS,
                     "more than {MOST_GROUPS} groups are below {}",
                     self.name.display()
                 );
-                // One that is gone meanwhile has no process.
-                left.extend(openat(&group, name.as_os_str(), DIRECTORY, Mode::empty()));
+                left.push(path.join(name));
             }
         }
         Ok((found, u64::try_from(below).unwrap_or(u64::MAX)))
+    }
+
+    fn unlisted(&self, path: &Path) -> String {
+        let group = self.name.join(path);
+        format!("the processes of {} could not be listed", group.display())
     }
 
     /// Makes a group beside it, at the same level, with a leaf below: canaries fly there.
@@ -243,17 +260,29 @@ fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {
     nix::sys::stat::mkdirat(directory, name, Mode::from_bits_truncate(0o755))
 }
 
+/// Opens a group below another, through no link and not above it.
+fn open_below(group: BorrowedFd<'_>, path: &Path) -> nix::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(DIRECTORY)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(group, path, how)
+}
+
 /// The ids in `cgroup.procs`; a threaded group tells none there (EOPNOTSUPP), and its processes are told by the group that
 /// its threads' domain is.
-fn processes_in(group: BorrowedFd<'_>) -> Vec<u32> {
+fn processes_in(group: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut text = String::new();
     let read = openat(group, "cgroup.procs", flags, Mode::empty())
         .map_err(io::Error::from)
         .and_then(|file| File::from(file).read_to_string(&mut text));
+    const NONE_HERE: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOENT, Errno::ENODEV];
     match read {
-        Ok(_) => text.lines().filter_map(|line| line.parse().ok()).collect(),
-        Err(_) => Vec::new(),
+        Ok(_) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+        Err(error) if NONE_HERE.contains(&Errno::from_raw(error.raw_os_error().unwrap_or(0))) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -141,7 +141,7 @@ pub fn watch(
                 state.killed = true;
                 deadline = Some(Instant::now() + DYING);
             }
-            if !more && state.is_over(group.is_populated()) {
+            if !more && (state.is_over(group.is_populated()) || group.is_gone()) {
                 break;
             }
         }

@@ -43,8 +43,8 @@ pub struct AttachArguments {
     /// The background of --detach: a session of its own
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
-    /// What is in the group is the runtime's, whose program has not started: as for an empty group
-    #[arg(long, hide = true)]
+    /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
+    #[arg(long, hide = true, requires = "pid")]
     pub before_program: bool,
     /// Write the JSON report to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
@@ -71,9 +71,12 @@ pub struct AttachArguments {
 /// `turnkey oci-hook`.
 #[derive(Debug, Args)]
 pub struct OciHookArguments {
-    /// The profile of a container without the annotation dev.turnkey.profile
+    /// The profile of a container, unless its annotation dev.turnkey.profile chooses another one of --choice
     #[arg(long, value_name = "NAME|FILE", default_value = "container")]
     pub profile: String,
+    /// A shipped profile that the annotation dev.turnkey.profile may choose: who makes a container is not who watches it
+    #[arg(long = "choice", value_name = "NAME")]
+    pub choices: Vec<String>,
     /// The directory of the reports, each named for its container
     #[arg(long, value_name = "DIR", default_value = "/var/log/turnkey")]
     pub reports: PathBuf,

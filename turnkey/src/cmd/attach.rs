@@ -40,7 +40,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     });
     let request = AttachmentRequest {
         group,
-        before_program: arguments.before_program,
+        before_program: arguments.target.pid.filter(|_| arguments.before_program),
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
         events: events.transpose()?,

@@ -16,9 +16,8 @@ use serde::Deserialize;
 use crate::cli::OciHookArguments;
 use crate::failure::Failure;
 
-/// The annotations by which a container names its profile and mode.
+/// The annotation by which a container chooses its profile.
 const PROFILE: &str = "dev.turnkey.profile";
-const MODE: &str = "dev.turnkey.mode";
 
 /// Most bytes of a state: annotations are a few kilobytes.
 const LARGEST_STATE: u64 = 1 << 20;
@@ -45,7 +44,8 @@ pub fn oci_hook(arguments: &OciHookArguments) -> Result<u8, Failure> {
     )?;
     check(&state)?;
     let own = std::env::current_exe().context("turnkey does not find itself")?;
-    let attached = attach(&own, &state, arguments).status();
+    let profile = profile(&state, arguments)?;
+    let attached = attach(&own, &state, (profile, arguments)).status();
     let status = attached.context("turnkey could not be started")?;
     Ok(u8::from(!status.success()))
 }
@@ -65,8 +65,11 @@ fn check(state: &ContainerState) -> anyhow::Result<()> {
 }
 
 /// The command that attaches to the container.
-fn attach(own: &Path, state: &ContainerState, arguments: &OciHookArguments) -> Command {
-    let profile = state.annotations.get(PROFILE).unwrap_or(&arguments.profile);
+fn attach(
+    own: &Path,
+    state: &ContainerState,
+    (profile, arguments): (&str, &OciHookArguments),
+) -> Command {
     let report = arguments.reports.join(format!("{}.json", state.id));
     let mut command = Command::new(own);
     command
@@ -75,10 +78,27 @@ fn attach(own: &Path, state: &ContainerState, arguments: &OciHookArguments) -> C
         .args(["--profile", profile])
         .arg("--report")
         .arg(report);
-    if let Some(mode) = state.annotations.get(MODE) {
-        command.args(["--mode", mode]);
-    }
     command
+}
+
+/// The profile of the container: what its annotation says, where the hook's own command leaves it the choice. Whoever makes
+/// a container is not trusted to name a file, which turnkey would read as root, or to take the rules off.
+fn profile<'a>(
+    state: &'a ContainerState,
+    arguments: &'a OciHookArguments,
+) -> anyhow::Result<&'a str> {
+    let Some(chosen) = state.annotations.get(PROFILE) else {
+        return Ok(&arguments.profile);
+    };
+    let may_choose = [&arguments.profile].into_iter().chain(&arguments.choices);
+    let known = may_choose.into_iter().any(|choice| choice == chosen);
+    let is_shipped = turnkey_policy::shipped(chosen).is_some() || *chosen == arguments.profile;
+    ensure!(
+        known && is_shipped,
+        "the container's annotation {PROFILE} asks for a profile that this hook does not leave it: add `--choice NAME` to the \
+         hook's arguments for a shipped one, or take the annotation away"
+    );
+    Ok(chosen)
 }
 
 /// True for what runtimes take as an id, which is a file's name too.
@@ -97,17 +117,36 @@ mod tests {
         let state = r#"{"ociVersion":"1.0.2","id":"web","status":"creating","pid":42,"bundle":"/b",
             "annotations":{"dev.turnkey.profile":"runner","other":"x"}}"#;
         let state: ContainerState = serde_json::from_str(state).unwrap();
-        let arguments = OciHookArguments {
+        let mut arguments = OciHookArguments {
             profile: "container".to_owned(),
+            choices: Vec::new(),
             reports: "/var/log/turnkey".into(),
         };
-        let command = attach(Path::new("/usr/bin/turnkey"), &state, &arguments);
+        assert!(
+            profile(&state, &arguments).is_err(),
+            "nobody left it the choice"
+        );
+        arguments.choices = vec!["runner".to_owned(), "/etc/shadow".to_owned()];
+        let chosen = profile(&state, &arguments).unwrap();
+        let command = attach(Path::new("/usr/bin/turnkey"), &state, (chosen, &arguments));
         let words: Vec<_> = command
             .get_args()
             .map(|word| word.to_str().unwrap())
             .collect();
         let expected = "attach --detach --before-program --pid 42 --profile runner --report /var/log/turnkey/web.json";
         assert_eq!(words.join(" "), expected);
+        for file in ["/etc/shadow", "./x.toml", "observe.toml"] {
+            let annotations = [(PROFILE.to_owned(), file.to_owned())].into();
+            let state = ContainerState {
+                annotations,
+                id: "web".to_owned(),
+                pid: 1,
+            };
+            assert!(
+                profile(&state, &arguments).is_err(),
+                "{file} would be read as root"
+            );
+        }
         assert!(is_name("0b2c") && is_name("k8s_web.1+x"));
         for id in ["", "..", "../x", "a/b", "a b", ".hidden"] {
             assert!(!is_name(id), "{id}");
