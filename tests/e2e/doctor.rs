@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use turnkey_tests::{binary, outside, scratch, traces};
+use turnkey_tests::{binary, binary_for_everybody, open_to_all, outside, scratch, traces};
 
 /// As the user `nobody`, who has no privileges.
 fn unprivileged(arguments: &[&str]) -> Command {
@@ -63,7 +63,9 @@ fn doctor_finds_this_host_whole_and_leaves_nothing() {
 
 #[test]
 fn doctor_tells_a_user_without_privileges_what_is_missing() {
-    let binary = binary();
+    let place = scratch();
+    open_to_all(place.path());
+    let binary = binary_for_everybody(place.path());
     let told = output(&mut unprivileged(&[
         binary.to_str().unwrap(),
         "doctor",
@@ -94,12 +96,14 @@ fn doctor_tells_a_user_without_privileges_what_is_missing() {
 fn j60_switched_off_namespaces_are_named_and_nothing_weaker_runs() {
     const SWITCH: &str = "/proc/sys/user/max_user_namespaces";
     let before = std::fs::read_to_string(SWITCH).unwrap();
+    let place = scratch();
+    open_to_all(place.path());
+    let turnkey = binary_for_everybody(place.path());
     let inside = |switch: &str| {
         let script = format!("{switch} unshare -U true && echo made; exec \"$@\"");
-        let turnkey = binary();
         let run = ["run", "--unmonitored", "--", "/bin/echo", "ran"];
         let mut command = unprivileged(&["unshare", "-Ur", "sh", "-c", &script, "sh"]);
-        output(command.arg(turnkey).args(run))
+        output(command.arg(&turnkey).args(run))
     };
     let control = inside("");
     assert!(

@@ -158,13 +158,10 @@ impl Run {
 
     /// The command, where the caller can reach it.
     fn turnkey(&self) -> PathBuf {
-        let binary = binary();
-        if !self.rootless || is_for_everybody(&binary) {
-            return binary;
+        match self.rootless {
+            true => binary_for_everybody(self.reports.path()),
+            false => binary(),
         }
-        let copy = self.reports.path().join("turnkey");
-        std::fs::copy(&binary, &copy).expect("a test can write its own directory");
-        copy
     }
 
     /// The report that a run of [`Self::command`] has written.
@@ -319,6 +316,18 @@ pub fn binary() -> PathBuf {
         binary.display()
     );
     binary
+}
+
+/// The command under test where everybody reaches it: a checkout may lie in a directory that only root enters. `directory` is
+/// for everybody, and takes a copy if need be.
+pub fn binary_for_everybody(directory: &Path) -> PathBuf {
+    let binary = binary();
+    if is_for_everybody(&binary) {
+        return binary;
+    }
+    let copy = directory.join("turnkey");
+    std::fs::copy(&binary, &copy).expect("a test can write its own directory");
+    copy
 }
 
 /// Waits, but not forever.
