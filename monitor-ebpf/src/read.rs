@@ -414,7 +414,7 @@ pub fn repeat<S: Step>(times: u32, state: &mut S) {
 /// groups as there are jails are watched, each by itself, at any level. The loader writes it, and the verifier leaves out
 /// the code of the other case.
 ///
-/// Its first value is one that nothing else here has: LLVM puts a nameless constant, as the `0` behind a `&0`, where a
+/// The first value is one that nothing else here has: LLVM puts a nameless constant, as the `0` behind a `&0`, where a
 /// named one of the same bytes is, and the loader would write into both.
 #[unsafe(no_mangle)]
 pub static LEVEL: u32 = 0x6c65_7665;

@@ -84,27 +84,36 @@ const POINTED: Need = Need::Columns(&[
 ]);
 const TIMED: Need = Need::Columns(&[column::ATTRIBUTE, column::own(on::UTIMENS)]);
 
-/// Every hook by which BPF LSM asks.
+/// The hooks about names and attributes, which either tier is asked by in a way of its own.
+macro_rules! changes {
+    ($prefix:literal $way:ident) => {
+        hooks! {
+            $prefix $way:
+            path_link LINKED,
+            path_rename RENAMED,
+            path_unlink UNLINKED,
+            path_rmdir REMOVED,
+            path_chmod ACCESS,
+            path_chown ACCESS,
+            inode_set_acl ACCESS,
+            inode_remove_acl ACCESS,
+            inode_setxattr MARKED,
+            inode_removexattr MARKED,
+            path_truncate EMPTIED,
+            file_truncate EMPTIED,
+            path_mknod MADE,
+            path_mkdir ENTERED,
+            path_symlink POINTED,
+        }
+    };
+}
+
+/// The other hooks by which BPF LSM asks.
 const MODULES: &[Hook] = hooks! {
     "lsm_" Module:
     file_open Need::Tier,
     bprm_check_security Need::Tier,
     file_receive Need::Always,
-    path_link LINKED,
-    path_rename RENAMED,
-    path_unlink UNLINKED,
-    path_rmdir REMOVED,
-    path_chmod ACCESS,
-    path_chown ACCESS,
-    inode_set_acl ACCESS,
-    inode_remove_acl ACCESS,
-    inode_setxattr MARKED,
-    inode_removexattr MARKED,
-    path_truncate EMPTIED,
-    file_truncate EMPTIED,
-    path_mknod MADE,
-    path_mkdir ENTERED,
-    path_symlink POINTED,
     mmap_file Need::Map,
     file_mprotect Need::Map,
     socket_create Need::Always,
@@ -136,24 +145,10 @@ const MODULES: &[Hook] = hooks! {
 
 /// The hooks about names and attributes that are asked at the entry of the kernel's functions, where BPF LSM does not
 /// ask.
-const ENTRIES: &[Hook] = hooks! {
-    "entry_" Entry:
-    path_link LINKED,
-    path_rename RENAMED,
-    path_unlink UNLINKED,
-    path_rmdir REMOVED,
-    path_chmod ACCESS,
-    path_chown ACCESS,
-    inode_set_acl ACCESS,
-    inode_remove_acl ACCESS,
-    inode_setxattr MARKED,
-    inode_removexattr MARKED,
-    path_truncate EMPTIED,
-    file_truncate EMPTIED,
-    path_mknod MADE,
-    path_mkdir ENTERED,
-    path_symlink POINTED,
-};
+const ENTRIES: &[Hook] = changes!("entry_" Entry);
+
+/// The same where BPF LSM asks.
+const MODULE_CHANGES: &[Hook] = changes!("lsm_" Module);
 
 /// The hooks that are asked so on either tier: no rule can deny what they decide on.
 const TOLD: &[Hook] = hooks! {
@@ -163,11 +158,11 @@ const TOLD: &[Hook] = hooks! {
 
 /// Every hook of a tier.
 fn of(tier: Tier) -> impl Iterator<Item = &'static Hook> {
-    let own = match tier {
-        Tier::Lsm => MODULES,
-        Tier::Tracepoint => ENTRIES,
+    let own: [&[Hook]; 3] = match tier {
+        Tier::Lsm => [MODULES, MODULE_CHANGES, TOLD],
+        Tier::Tracepoint => [ENTRIES, TOLD, &[]],
     };
-    own.iter().chain(TOLD)
+    own.into_iter().flatten()
 }
 
 /// The hooks that answer, and those that this kernel does not have.
@@ -311,7 +306,7 @@ fn link(object: &mut Object, hook: &Hook) -> Result<FdLink, ProgramError> {
     }
 }
 
-/// Of the programs at hooks that are attached for all, those that the rules need.
+/// The programs that the rules need, of those at hooks that are attached for all.
 pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
     let needed = of(rules.tier).filter(|hook| rules.need(hook.need));
     let is_asked = |hook: &&Hook| asked.iter().any(|asked| asked == hook.program);

@@ -214,7 +214,7 @@ pub enum Status {
     Signaled,
     /// The command was not started.
     SetupFailed,
-    /// Of a group that was attached to: every process of it has ended.
+    /// Every process of a group that was attached to has ended.
     Ended,
     /// Turnkey let a group go, in which processes live on.
     Detached,

@@ -240,7 +240,7 @@ fn what_was_there_before_is_told_and_never_called_clean() {
     );
 }
 
-/// Whoever cannot list them all must not take a part for all.
+/// A list that is cut short must not pass for the whole.
 #[test]
 fn everybody_is_found_in_more_groups_than_files_may_be_open() {
     const GROUPS: usize = 600;

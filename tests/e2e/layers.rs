@@ -18,7 +18,7 @@ impl Layer {
         self.0.path().join("layer")
     }
 
-    /// What is kept of a place of the jail.
+    /// The directory with the kept files of a place of the jail.
     fn kept(&self, place: &str) -> PathBuf {
         self.path().join("content").join(place.replace('/', "%2F"))
     }

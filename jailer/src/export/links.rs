@@ -39,8 +39,8 @@ impl WrittenFiles {
 
     /// Gives the copy of a file one more name; false when there is no copy of it.
     ///
-    /// Whoever can write to the directory may have turned the first name since, so it is walked without symlinks, and what
-    /// is there must be the copy.
+    /// The first name may have been turned since by another user who can write to the directory, so it is walked without
+    /// symlinks, and what is there must be the copy.
     pub fn link(
         &self,
         from: &FileStat,

@@ -20,7 +20,7 @@ pub struct LayerArguments {
 /// `turnkey layers`.
 #[derive(Debug, Args)]
 pub struct LayersArguments {
-    /// What to do with them; without, they are listed.
+    /// The action; without one, the layers are listed.
     #[command(subcommand)]
     pub command: Option<LayersCommand>,
     /// For programs: one JSON object, schema turnkey.layers/v1
@@ -28,12 +28,12 @@ pub struct LayersArguments {
     pub json: bool,
 }
 
-/// What can be done with layers.
+/// Actions on layers.
 #[derive(Debug, Subcommand)]
 pub enum LayersCommand {
     /// Remove layers, with all that is in them.
     Remove {
-        /// Their names
+        /// The names of the layers
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },

@@ -20,7 +20,7 @@ pub struct Moved {
     /// An absolute path, or a single name.
     #[serde(serialize_with = "escaped")]
     pub from: Vec<u8>,
-    /// Of the same kind.
+    /// The path or name of B that is the same, of the same kind.
     #[serde(serialize_with = "escaped")]
     pub to: Vec<u8>,
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Of the strictest jail.
+/// The refusals of the strictest jail.
 fn refused(syscall: &str, arguments: &[u64; 6]) -> Option<RefusalErrno> {
     let strictest = SyscallPolicy {
         allow: std::collections::BTreeSet::new(),
