@@ -8,6 +8,7 @@ use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::{JailError, Plan, rootless};
+use turnkey_monitor::Residence;
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
 
@@ -40,6 +41,8 @@ pub struct RunRequest {
     pub syscalls: bool,
     /// Hides credentials in the report and the events.
     pub redact: bool,
+    /// The residence of the monitor's programs that this run has to load.
+    pub residence: Residence,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
     /// Shows what earlier runs have written below what this one writes, and takes that in the end.
@@ -59,6 +62,7 @@ impl RunRequest {
             capture: false,
             syscalls: false,
             redact: true,
+            residence: Residence::Kernel,
             events: None,
             layer: None,
             export: None,
@@ -175,8 +179,7 @@ fn attempt(
         prepared,
     } = prepare(settled, request, inside)?;
 
-    if let Some(error) = monitor.untrusted() {
-        let line = format!("the programs are loaded for this run alone: {error}");
+    if let Some(line) = monitor.notice() {
         sink.observer.notice(&line);
     }
 

@@ -14,8 +14,8 @@ use turnkey_supervisor::export::WantedExport;
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::{
-    FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter,
-    standard_error, standard_output,
+    FinishedRun, Residence, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink,
+    enter, standard_error, standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -98,6 +98,10 @@ pub fn under(
         capture: arguments.capture,
         syscalls: arguments.syscalls,
         redact: !arguments.no_redact,
+        residence: match arguments.leave_nothing {
+            true => Residence::Process,
+            false => Residence::Kernel,
+        },
         events: events.transpose()?,
         export,
     };
