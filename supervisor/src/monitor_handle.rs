@@ -139,18 +139,20 @@ impl MonitorHandle {
         }
     }
 
-    /// News of where the programs are: that they stay, or why they do not although they should.
-    pub fn notice(&self) -> Option<String> {
+    /// The reason why programs that others have loaded were not used, where there are some: they could be anybody's.
+    pub fn distrusted(&self) -> Option<String> {
         match self.monitor.as_ref()?.origin() {
-            Origin::LoadedToStay => Some(String::from(
-                "the monitor's programs stay in the kernel, so that later runs start faster; nothing calls them while no run is \
-                 watched (`turnkey monitor unload` removes them, --leave-nothing leaves none)",
-            )),
             Origin::Alone(Some(error)) if error.is_distrust() => Some(format!(
                 "the programs are loaded for this run alone: {error}"
             )),
-            Origin::Found | Origin::Alone(_) => None,
+            _ => None,
         }
+    }
+
+    /// True when this run has loaded the programs, and they stay.
+    pub fn stays(&self) -> bool {
+        let origin = self.monitor.as_ref().map(Monitor::origin);
+        matches!(origin, Some(Origin::LoadedToStay))
     }
 
     /// True when the monitor watches.

@@ -70,6 +70,10 @@ impl RunRequest {
     }
 }
 
+/// Told by the run that leaves them.
+const STAYS: &str = "the monitor's programs stay in the kernel, so that later runs start faster; nothing calls them while no run is \
+                     watched (`turnkey monitor unload` removes them, --leave-nothing leaves none)";
+
 /// The place that runs of this process are made from.
 #[derive(Debug)]
 pub struct RunPlace {
@@ -179,8 +183,11 @@ fn attempt(
         prepared,
     } = prepare(settled, request, inside)?;
 
-    if let Some(line) = monitor.notice() {
+    if let Some(line) = monitor.distrusted() {
         sink.observer.notice(&line);
+    }
+    if monitor.stays() {
+        sink.observer.remark(STAYS);
     }
 
     let confining = prepared.start()?;

@@ -106,6 +106,7 @@ pub fn under(
         export,
     };
     let mut observer = CallerTerminal {
+        silent: arguments.quiet,
         // The whole screen is the program's.
         quiet: arguments.quiet || has_terminal,
         progress: None,
@@ -165,6 +166,9 @@ fn beside_the_progress_line(sink: Sink, is_terminal: bool) -> Sink {
 
 /// The caller's terminal, on which a run shows how far it is.
 struct CallerTerminal<'t> {
+    /// As the caller wishes.
+    silent: bool,
+    /// Without a line of turnkey's own on the screen.
     quiet: bool,
     progress: Option<ProgressLine>,
     taker: Option<EventTaker<'t>>,
@@ -173,6 +177,12 @@ struct CallerTerminal<'t> {
 impl RunObserver for CallerTerminal<'_> {
     fn notice(&mut self, line: &str) {
         output::line(line);
+    }
+
+    fn remark(&mut self, line: &str) {
+        if !self.silent {
+            output::line(line);
+        }
     }
 
     fn started(&mut self, limits: &JailLimits) {
