@@ -1,6 +1,6 @@
 //! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
@@ -11,8 +11,10 @@ use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
+use crate::layer::{self, KeptLayer};
 use crate::publish::PublishError;
 use crate::required_layers::UnavailableLayers;
+use crate::run::RunRequest;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
 
 /// The error with its causes, and what would help.
@@ -52,14 +54,11 @@ fn in_its_lines(list: &str) -> String {
 }
 
 /// The same of a run that was asked for, and for whose program the host may have what the jail lacks.
-pub fn explain_run(
-    error: &anyhow::Error,
-    policy: &Policy,
-    command: &[OsString],
-    directory: &RunDirectory,
-) -> String {
-    let program = command.first().map_or(OsStr::new(""), |word| word);
-    let fix = match error.downcast_ref::<JailError>() {
+pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest) -> String {
+    let directory = &request.directory;
+    let program = request.command.first().map_or(OsStr::new(""), |word| word);
+    let jail = error.downcast_ref::<JailError>();
+    let fix = match jail {
         Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
         Some(JailError::ExecFailed { .. }) => {
             needed(policy, program, directory).or_else(|| fix(error))
@@ -69,7 +68,24 @@ pub fn explain_run(
             is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
         }),
     };
+    let layer = request.layer.as_deref();
+    let layer = layer.filter(|layer| layer.holds_something());
+    let fix = match (jail, layer) {
+        (Some(jail), Some(layer)) if jail.is_of_the_tree() => Some(without_layer(layer)),
+        (Some(jail), Some(layer)) if jail.is_of_the_program() => {
+            fix.map(|fix| format!("{fix}; or {}", without_layer(layer)))
+        }
+        _ => fix,
+    };
     with_fix(chain(error), fix)
+}
+
+/// The advice for a tree in which what earlier runs have left stands where something else has to be.
+fn without_layer(layer: &KeptLayer) -> String {
+    format!(
+        "what earlier runs have left in the layer may be in the way: run without it, or begin anew: {}",
+        layer::removal(layer)
+    )
 }
 
 fn fix(error: &anyhow::Error) -> Option<String> {

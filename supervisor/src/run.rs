@@ -138,12 +138,7 @@ pub fn run(
         .and_then(|()| attempt(&request, &settled, &mut sink));
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| {
-        let message = advice::explain_run(
-            &error,
-            &settled.policy,
-            &request.command,
-            &request.directory,
-        );
+        let message = advice::explain_run(&error, &settled.policy, &request);
         RunOutcome::not_started(&error, message)
     });
     finish(outcome, &request, settled, sink)
@@ -175,6 +170,10 @@ fn attempt(
         prepared,
     } = prepare(settled, request, inside)?;
 
+    let is_watched = monitor.watches();
+    if let Some(layer) = &request.layer {
+        layer::require_watched(layer, is_watched)?;
+    }
     if let Some(error) = monitor.untrusted() {
         let line = format!("the programs are loaded for this run alone: {error}");
         sink.observer.notice(&line);
@@ -231,11 +230,11 @@ fn attempt(
         .export
         .as_ref()
         .map(|wanted| wanted.take(&exit, policy));
+    let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
     let kept = request.layer.as_ref().map(|layer| {
-        let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
-        match was_killed {
-            true => layer::refused(layer),
-            false => layer::keep(layer, &exit, policy),
+        match layer::spoilt(&sink.guarded, &evidence, (was_killed, policy)) {
+            Some(reason) => layer::refused(layer, &reason),
+            None => layer::keep(layer, &exit, policy, is_watched),
         }
     });
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);

@@ -343,6 +343,105 @@ fn a_run_that_a_rule_killed_adds_nothing() {
     }
 }
 
+/// What is let pass and told gives the next run no guarded file by another name either.
+#[test]
+fn a_run_that_took_a_guarded_file_and_lived_adds_nothing() {
+    let rule = |action: &str| {
+        format!(
+            "[[rule]]\nid = \"guard\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"{action}\"\n\
+             on = [\"open\", \"link\", \"rename\"]\npath = \"/workspace/guarded\"\n"
+        )
+    };
+    let guarded = |run: Run, action: &str| run.file("guarded", "SECRET").profile(&rule(action));
+    for (mode, action, act) in [
+        ("observe", "kill", "mv guarded other"),
+        ("observe", "kill", "ln -s guarded by; cat by > other"),
+        ("enforce", "log", "ln guarded other; rm guarded"),
+    ] {
+        let layer = Layer::new();
+        let ran = guarded(layer.run().option(&format!("--mode {mode}")), action).shell(act);
+        ran.expect_code(125);
+        ran.expect(ran.stderr.contains("which rule `guard` is about"), act);
+        let names = fs::read_dir(layer.path()).map(Iterator::count);
+        ran.expect(names.is_err(), "no other name of it is kept");
+    }
+    // The control: the same acts on what no rule is about, and a look at it that changes nothing.
+    let layer = Layer::new();
+    let observed = guarded(layer.run().option("--mode observe"), "kill");
+    let ran = observed.shell("echo a > b; mv b c; ls -l");
+    ran.expect_code(0);
+    ran.expect(layer.kept("/workspace").join("c").exists(), "kept");
+}
+
+/// What nobody watched is no layer of a run that is watched: what a guarded file is called in it, nobody knows.
+#[test]
+fn a_layer_that_nobody_watched_stays_with_runs_that_nobody_watches() {
+    let layer = Layer::new();
+    let run = || layer.run().file(".netrc", "SECRET");
+    let blind = || run().option("--unmonitored");
+    blind().shell("mv .netrc other").expect_code(0);
+    let ran = blind().shell("cat other; echo; ls -A");
+    ran.expect(ran.stdout == "SECRET\nother\n", "as nothing holds it");
+    let ran = run().shell("cat other");
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "not to be had");
+    let fix = format!("rm -r {}", layer.path().display());
+    ran.expect(ran.stderr.contains(&fix), "with what works");
+    fs::remove_dir_all(layer.path()).unwrap();
+    run().shell("echo text").expect_code(0);
+}
+
+/// The advice is what works, where what earlier runs have left stands in the way of the next.
+#[test]
+fn a_layer_that_stands_in_the_way_is_named() {
+    let decoys = "[filesystem]\ndecoys = [\"~/.ssh/id_rsa\"]\n";
+    for act in [
+        "ln -s /etc .ssh",
+        "echo x > .ssh",
+        "mkdir -p .ssh/id_rsa",
+        "mkdir .ssh; ln -s /etc/passwd .ssh/id_rsa",
+    ] {
+        let layer = Layer::new();
+        let run = || layer.run().option("--unmonitored");
+        run().shell(act).expect_code(0);
+        let next = run().profile(decoys).shell("echo ran");
+        next.expect_code(125);
+        let fix = format!("rm -r {}", layer.path().display());
+        next.expect(next.stderr.contains(&fix), act);
+        fs::remove_dir_all(layer.path()).unwrap();
+        let next = run().profile(decoys).shell("echo ran");
+        next.expect(next.stdout == "ran\n", "it helps");
+    }
+    let layer = Layer::new();
+    let took = layer
+        .tree()
+        .option("--unmonitored")
+        .shell("rm /usr/bin/id /bin /lib64");
+    took.expect_code(0);
+    let next = layer.tree().option("--unmonitored").run(&["id"]);
+    next.expect(next.code == 126 || next.code == 127, "nothing to start");
+    let fix = format!("rm -r {}", layer.path().display());
+    next.expect(next.stderr.contains(&fix), "with what helps");
+}
+
+/// A layer of more directories would take each later run as long as it took this one.
+#[test]
+fn a_layer_of_many_directories_is_refused() {
+    // In memory, where they are made in less time.
+    let layer = Layer(tempfile::tempdir_in("/dev/shm").unwrap());
+    let run = || layer.run().option("--unmonitored");
+    run().shell("mkdir before").expect_code(0);
+    let make = "import os
+for a in range(129):
+    os.mkdir(f'd{a}')
+    for b in range(127): os.mkdir(f'd{a}/{b}')";
+    let ran = run().run(&["python3", "-c", make]);
+    ran.expect_code(125);
+    ran.expect(ran.stderr.contains("16384 directories"), "with the bound");
+    let ran = run().shell("ls");
+    ran.expect(ran.stdout == "before\n", "as it was");
+}
+
 /// Rules on what is present find what is in the layer alone.
 #[test]
 fn a_key_that_only_the_layer_has_is_guarded() {
@@ -401,6 +500,21 @@ fn a_layer_is_refused_where_it_cannot_be_one() {
     let mode = format!("--layer {} --workdir-mode none", path("other"));
     refused(&mode, "--workdir-mode overlay");
     refused("--keep ../x", "no name of a layer");
+    // Where none was, none is: neither the layer nor a directory above it; nor is one left by a run that did not start.
+    let deep = format!(
+        "--layer {}/a/b/new --workdir-mode none",
+        place.path().display()
+    );
+    refused(&deep, "--workdir-mode overlay");
+    let run = Run::new().option(&format!("--layer {}", path("begun")));
+    run.run(&["/nowhere"]).expect_code(127);
+    let names = fs::read_dir(place.path()).unwrap().flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["full", "link", "open", "theirs"]);
+    assert_eq!(fs::read_dir(path("full")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(path("theirs")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(path("open")).unwrap().count(), 0);
 }
 
 #[test]
