@@ -46,7 +46,7 @@ pub struct KeptLayer {
     place: PathBuf,
     directory: OwnedFd,
     content: OwnedFd,
-    /// Nothing was ever kept in it. It goes again with this value.
+    /// True while nothing was ever kept in it: it goes again with this value.
     is_new: AtomicBool,
     _lock: Flock<OwnedFd>,
     /// After the lock, which lies in the last of them.

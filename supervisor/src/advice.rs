@@ -1,20 +1,19 @@
 //! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use turnkey_jailer::export::DestinationError;
+use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
 use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
-use crate::layer::{self, KeptLayer};
 use crate::publish::PublishError;
 use crate::required_layers::UnavailableLayers;
-use crate::run::RunRequest;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
 
 /// The error with its causes, and what would help.
@@ -54,9 +53,13 @@ fn in_its_lines(list: &str) -> String {
 }
 
 /// The same of a run that was asked for, and for whose program the host may have what the jail lacks.
-pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest) -> String {
-    let directory = &request.directory;
-    let program = request.command.first().map_or(OsStr::new(""), |word| word);
+pub fn explain_run(
+    error: &anyhow::Error,
+    policy: &Policy,
+    command: &[OsString],
+    (directory, layer): (&RunDirectory, Option<&KeptLayer>),
+) -> String {
+    let program = command.first().map_or(OsStr::new(""), |word| word);
     let jail = error.downcast_ref::<JailError>();
     let fix = match jail {
         Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
@@ -68,7 +71,6 @@ pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest)
             is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
         }),
     };
-    let layer = request.layer.as_deref();
     let layer = layer.filter(|layer| layer.holds_something());
     let fix = match (jail, layer) {
         (Some(jail), Some(layer)) if jail.is_of_the_tree() => Some(without_layer(layer)),
@@ -84,8 +86,23 @@ pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest)
 fn without_layer(layer: &KeptLayer) -> String {
     format!(
         "what earlier runs have left in the layer may be in the way: run without it, or begin anew: {}",
-        layer::removal(layer)
+        removal(layer)
     )
+}
+
+/// The command that removes a layer.
+pub fn removal(layer: &KeptLayer) -> String {
+    let path = layer.path();
+    match path.file_name() {
+        Some(name)
+            if path
+                .parent()
+                .is_some_and(|above| above.ends_with("turnkey/layers")) =>
+        {
+            format!("turnkey layers remove {}", name.display())
+        }
+        _ => format!("rm -r {}", path.display()),
+    }
 }
 
 fn fix(error: &anyhow::Error) -> Option<String> {

@@ -103,24 +103,9 @@ pub(crate) fn require_watched(layer: &KeptLayer, is_watched: bool) -> anyhow::Re
         "the layer {} has been written by a run without the monitor, and may hold files that rules guard by other names; \
          go on with --unmonitored, or begin anew: {}",
         layer.path().display(),
-        removal(layer)
+        advice::removal(layer)
     );
     Ok(())
-}
-
-/// The command that removes a layer.
-pub(crate) fn removal(layer: &KeptLayer) -> String {
-    let path = layer.path();
-    match path.file_name() {
-        Some(name)
-            if path
-                .parent()
-                .is_some_and(|above| above.ends_with("turnkey/layers")) =>
-        {
-            format!("turnkey layers remove {}", name.display())
-        }
-        _ => format!("rm -r {}", path.display()),
-    }
 }
 
 /// The first file that a run has got hold of although a rule is about it. By another name, or in a copy, it would have no

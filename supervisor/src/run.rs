@@ -138,7 +138,12 @@ pub fn run(
         .and_then(|()| attempt(&request, &settled, &mut sink));
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| {
-        let message = advice::explain_run(&error, &settled.policy, &request);
+        let message = advice::explain_run(
+            &error,
+            &settled.policy,
+            &request.command,
+            (&request.directory, request.layer.as_deref()),
+        );
         RunOutcome::not_started(&error, message)
     });
     finish(outcome, &request, settled, sink)
