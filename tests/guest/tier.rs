@@ -100,6 +100,8 @@ int main(void) {
         let bare = shipped.split("[[rule]]").next().unwrap_or_default();
         let place = scratch().keep().join("profile.toml");
         std::fs::write(&place, format!("{bare}\n{rules}")).unwrap();
+        // With no programs but those that the rules need.
+        let run = run.option("--leave-nothing");
         run.option(&format!("--profile {}", place.display()))
     }
 
