@@ -28,11 +28,11 @@ const GLOBAL_WITH_VALUE: [&str; 9] = [
     "config",
     "criu-path",
 ];
-/// Those that stand alone.
+/// Options of the same place that stand alone.
 const GLOBAL: [&str; 6] = ["debug", "systemd-cgroup", "help", "h", "version", "v"];
 /// Options of `create` and `run` that the next word belongs to, but for the bundle's.
 const WITH_VALUE: [&str; 3] = ["console-socket", "pid-file", "preserve-fds"];
-/// Those that stand alone.
+/// Options of `create` and `run` that stand alone.
 const ALONE: [&str; 9] = [
     "no-pivot",
     "no-new-keyring",
