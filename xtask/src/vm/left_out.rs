@@ -33,6 +33,11 @@ pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[
               it is in the other tests of who acts",
     },
     LeftOut {
+        prefix: "live::shared::a_group_that_somebody_else",
+        why: "loads the programs four times, which takes an emulated processor minutes; groups are made and taken away \
+              alike on every kernel",
+    },
+    LeftOut {
         prefix: "live::evidence::m21",
         why: "1500 processes of an interpreter take an emulated processor longer than a test may; \
               `monitor::evidence::m21` has smaller ones",
