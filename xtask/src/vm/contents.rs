@@ -32,7 +32,7 @@ pub const ORDINARY: Disk = Disk {
     size: "2G",
     packages: &[PACKAGES],
     alternatives: &[ALTERNATIVES],
-    folders: &[],
+    folders: &["/usr/share/zoneinfo"],
     has_compiled_modules: false,
     has_checkout: false,
 };
@@ -69,6 +69,7 @@ const PACKAGES: &[&str] = &[
     "make",
     "mawk",
     "mount",
+    "perl-base",
     "procps",
     "python3",
     "runc",
