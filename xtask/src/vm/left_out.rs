@@ -14,6 +14,7 @@ pub const BY_TIER: &[&str] = &[
     "live::look::",
     "live::map::",
     "live::network::a_listen",
+    "live::shared::a_program_that_is_called_twice",
 ];
 
 /// The reason why the others are not run.
