@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         true => &[
             setup::BUILD,
             setup::EXAMPLES,
-            setup::PROFILES,
+            setup::END_TO_END,
             setup::REPORTS,
         ],
         false => &[setup::BUILD],

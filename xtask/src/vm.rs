@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[
         setup::BUILD,
         setup::EXAMPLES,
-        setup::PROFILES,
+        setup::END_TO_END,
         setup::REPORTS,
     ])?;
     let choice = Choice {
