@@ -22,8 +22,8 @@ pub struct Machine {
     in_container: bool,
     groups: Groups,
     types: Types,
-    /// True when `bpf` is in the kernel's list of security modules.
-    has_bpf_lsm: bool,
+    /// True when `bpf` is in the kernel's list of security modules; `None` when the list cannot be read.
+    has_bpf_lsm: Option<bool>,
 }
 
 /// The control groups.
@@ -71,7 +71,9 @@ pub fn look() -> Machine {
             Path::new(place).join("cgroup.procs").exists()
         }),
         types: types(),
-        has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
+        has_bpf_lsm: fs::read_to_string("/sys/kernel/security/lsm")
+            .ok()
+            .map(|modules| holds_bpf(&modules)),
     }
 }
 
@@ -120,10 +122,12 @@ impl Machine {
             Groups::Version2 => "control groups v2 are mounted",
             Groups::None => "no control groups v2 are mounted",
         };
-        let lsm = if self.has_bpf_lsm {
-            "BPF LSM acts (forbidden acts do not happen)"
-        } else {
-            "BPF LSM does not act (whoever does what is forbidden is killed after the call)"
+        let lsm = match self.has_bpf_lsm {
+            Some(true) => "BPF LSM acts (forbidden acts do not happen)",
+            Some(false) => {
+                "BPF LSM does not act (whoever does what is forbidden is killed after the call)"
+            }
+            None => "nothing is known of BPF LSM, because /sys/kernel/security cannot be read",
         };
         format!("{types}; {groups}; {lsm}")
     }
@@ -141,11 +145,15 @@ impl Machine {
 
     /// The one thing to change first.
     pub fn fix(&self) -> &'static str {
+        // Whoever becomes root in there gains nothing by it.
+        if self.in_user_namespace {
+            return "run this as root of the host, outside of the user namespace";
+        }
+        if !self.is_root && self.in_container {
+            return "run this as root, in a container with all capabilities (docker run --privileged --cgroupns=host)";
+        }
         if !self.is_root {
             return "run this as root";
-        }
-        if self.in_user_namespace {
-            return "run this as root outside of the user namespace";
         }
         if !self.lacks.is_empty() && self.in_container {
             return "give the container all capabilities (docker run --privileged --cgroupns=host)";
@@ -274,7 +282,7 @@ mod tests {
             in_container: false,
             groups: Groups::Version2,
             types: Types::There,
-            has_bpf_lsm: true,
+            has_bpf_lsm: Some(true),
         }
     }
 
@@ -305,6 +313,19 @@ mod tests {
         );
         assert!(container.contains("--privileged"), "{container}");
         assert!(lacking(|it| it.groups = Groups::None).contains("mount control groups"));
+        let user_in_a_container = lacking(|it| {
+            it.is_root = false;
+            it.in_container = true;
+        });
+        assert!(
+            user_in_a_container.contains("--privileged"),
+            "{user_in_a_container}"
+        );
+        let user_in_a_namespace = lacking(|it| {
+            it.is_root = false;
+            it.in_user_namespace = true;
+        });
+        assert!(user_in_a_namespace.contains("outside of the user namespace"));
         let rootless = lacking(|it| it.in_user_namespace = true);
         assert!(rootless.contains("root of a user namespace, and no root of the host"));
         assert!(rootless.contains("outside of the user namespace"));
@@ -315,9 +336,14 @@ mod tests {
     #[test]
     fn a_kernel_without_bpf_lsm_shows_everything_too() {
         let mut machine = whole();
-        machine.has_bpf_lsm = false;
-        assert_eq!(machine.shows(), Shows::Everything);
-        assert!(machine.to_string().contains("killed after the call"));
+        for (has_bpf_lsm, told) in [
+            (Some(false), "killed after the call"),
+            (None, "nothing is known of BPF LSM"),
+        ] {
+            machine.has_bpf_lsm = has_bpf_lsm;
+            assert_eq!(machine.shows(), Shows::Everything);
+            assert!(machine.to_string().contains(told), "{machine}");
+        }
     }
 
     #[test]
