@@ -56,6 +56,12 @@ const WHOLE: &[Whole] = &[
         why: "take a limit away from a jail of root's",
     },
     Whole {
+        // Of the jailer and of the supervisor.
+        binary: "terminal",
+        prefix: "",
+        why: "make jails of root's with a terminal",
+    },
+    Whole {
         binary: "threads",
         prefix: "",
         why: "make jails of root's with control groups",
