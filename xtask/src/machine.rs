@@ -51,6 +51,8 @@ pub enum Shows {
     Everything,
     /// The jail, in a user namespace: no rule acts, and no verdict is "clean".
     JailAlone,
+    /// No jail: its user would be root itself, without the rights to make it.
+    Nothing,
 }
 
 /// Looks at everything; takes milliseconds and changes nothing.
@@ -81,13 +83,17 @@ impl Machine {
     /// The part of turnkey that a run can show here.
     #[must_use]
     pub fn shows(&self) -> Shows {
-        let watches = self.is_root
-            && !self.in_user_namespace
+        let is_hosts_root = self.is_root && !self.in_user_namespace;
+        let watches = is_hosts_root
             && self.lacks.is_empty()
             && self.groups == Groups::Version2
             && self.types == Types::There;
+        let makes_none =
+            is_hosts_root && self.lacks.iter().any(|name| OF_EVERY_JAIL.contains(name));
         if watches {
             Shows::Everything
+        } else if makes_none {
+            Shows::Nothing
         } else {
             Shows::JailAlone
         }
@@ -140,6 +146,7 @@ impl Machine {
                 "at most the jail without the monitor; for all of it, {}",
                 self.fix()
             ),
+            Shows::Nothing => format!("nothing, since root makes no jail here; {}", self.fix()),
         }
     }
 
@@ -200,6 +207,9 @@ const NEEDED: [(u32, &str); 6] = [
     (38, "CAP_PERFMON"),
     (39, "CAP_BPF"),
 ];
+
+/// Those without which root can make no jail at all.
+const OF_EVERY_JAIL: [&str; 3] = ["CAP_SETGID", "CAP_SETUID", "CAP_SYS_ADMIN"];
 
 /// The needed capabilities that are not effective; nothing when /proc does not tell.
 fn lacking(status: &str) -> Vec<&'static str> {
@@ -305,10 +315,10 @@ mod tests {
         assert!(lacking(|it| it.is_root = false).contains("run this as root"));
         let container = lacking(|it| {
             it.in_container = true;
-            it.lacks = vec!["CAP_SYS_ADMIN"];
+            it.lacks = vec!["CAP_BPF"];
         });
         assert!(
-            container.contains("root without CAP_SYS_ADMIN, in a container"),
+            container.contains("root without CAP_BPF, in a container"),
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
@@ -331,6 +341,20 @@ mod tests {
         assert!(rootless.contains("outside of the user namespace"));
         assert!(lacking(|it| it.types = Types::Missing).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacking(|it| it.types = Types::NoSys).contains("mount -t sysfs"));
+    }
+
+    #[test]
+    fn root_that_can_make_no_jail_is_told_so_at_once() {
+        let mut machine = whole();
+        machine.in_container = true;
+        machine.lacks = vec!["CAP_SYS_ADMIN"];
+        assert_eq!(machine.shows(), Shows::Nothing);
+        let text = machine.to_string();
+        assert!(text.contains("shows:   nothing, "), "{text}");
+        assert!(text.contains("--privileged"), "{text}");
+        // An ordinary user's jail is made in a user namespace, with the rights of there.
+        machine.is_root = false;
+        assert_eq!(machine.shows(), Shows::JailAlone);
     }
 
     #[test]
