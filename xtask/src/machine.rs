@@ -208,7 +208,7 @@ const NEEDED: [(u32, &str); 6] = [
     (39, "CAP_BPF"),
 ];
 
-/// Those without which root can make no jail at all.
+/// Capabilities without which root can make no jail at all.
 const OF_EVERY_JAIL: [&str; 3] = ["CAP_SETGID", "CAP_SETUID", "CAP_SYS_ADMIN"];
 
 /// The needed capabilities that are not effective; nothing when /proc does not tell.
