@@ -161,6 +161,29 @@ impl JailError {
         )
     }
 
+    /// True when what stands in the jail's tree is not what a step has to find there.
+    #[must_use]
+    pub fn is_of_the_tree(&self) -> bool {
+        let is_answer = |errno: &Errno| {
+            [Errno::ENOENT, Errno::ENOTDIR, Errno::ELOOP, Errno::EISDIR].contains(errno)
+        };
+        match self {
+            Self::Step { step, errno, .. } | Self::StepAt { step, errno, .. } => {
+                matches!(step, ChildStep::Rootfs | ChildStep::LandlockRules) && is_answer(errno)
+            }
+            _ => false,
+        }
+    }
+
+    /// True when the program could not be found or executed.
+    #[must_use]
+    pub fn is_of_the_program(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound(_) | Self::NotExecutable(_) | Self::ExecFailed { .. }
+        )
+    }
+
     /// The meaning of the kernel's answer to the making of namespaces on this host.
     pub(crate) fn namespaces(answer: Errno) -> JailError {
         JailError::Namespaces {

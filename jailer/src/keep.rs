@@ -15,11 +15,11 @@ use save::Stop;
 
 impl JailExit {
     /// Keeps what was written in `layer`, over what was kept there before: at most `most` bytes in all, and as many files as a
-    /// memory file system of that size has. All of it or nothing.
+    /// memory file system of that size has. All of it or nothing. `watched` says whether the monitor has seen the run.
     ///
     /// # Errors
     /// When it would be too much, or cannot be written.
-    pub fn keep(&self, layer: &KeptLayer, most: u64) -> Result<Saved, LayerError> {
+    pub fn keep(&self, layer: &KeptLayer, most: u64, watched: bool) -> Result<Saved, LayerError> {
         let next = layer.next()?;
         let workspace = self.overlay.iter();
         let workspace = workspace.map(|sides| (Path::new(WORKSPACE), sides));
@@ -36,9 +36,13 @@ impl JailExit {
             match stop {
                 Stop::Bytes => too_large("bytes"),
                 Stop::Entries => too_large("files"),
+                Stop::Directories => LayerError::TooManyDirectories(layer.path().to_owned()),
                 Stop::System(errno) => layer.failed("write")(errno),
             }
         })?;
+        if !watched {
+            layer.mark_unwatched()?;
+        }
         layer.exchange()?;
         Ok(saved)
     }

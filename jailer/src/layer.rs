@@ -15,10 +15,12 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, RenameFlags};
-use nix::sys::stat::{Mode, fstat, mkdirat};
+use nix::fcntl::{AtFlags, Flock, FlockArg, RenameFlags};
+use nix::sys::stat::{Mode, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
@@ -29,6 +31,10 @@ const LOCK: &CStr = c"lock";
 const CONTENT: &CStr = c"content";
 /// The content that is being made; after that, the old one that is being removed.
 const NEXT: &CStr = c"next";
+/// The mark of a layer to which a run has added that nobody watched.
+const UNWATCHED: &CStr = c"unwatched";
+/// Directories in a layer: where a file is linked, a directory is made, and the old one removed, after each run.
+pub(crate) const MOST_DIRECTORIES: u64 = 16_384;
 /// The user and group of what is in a layer of root's: no account's and no jail's.
 pub(crate) const OWNER: u32 = 0x7ffe_ffff;
 
@@ -40,7 +46,40 @@ pub struct KeptLayer {
     place: PathBuf,
     directory: OwnedFd,
     content: OwnedFd,
+    /// True while nothing was ever kept in it: it goes again with this value.
+    is_new: AtomicBool,
     _lock: Flock<OwnedFd>,
+    /// After the lock, which lies in the last of them.
+    _made: MadeDirectories,
+}
+
+/// Directories that were made on the way to a layer, the outermost first. Those that are empty in the end go again.
+#[derive(Debug, Default)]
+struct MadeDirectories(Vec<(OwnedFd, CString)>);
+
+impl MadeDirectories {
+    /// The directory of this name, which is made unless it is there.
+    fn make(&mut self, above: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+        match mkdirat(above, name, Mode::S_IRWXU) {
+            Err(Errno::EEXIST) => Ok(()),
+            Err(errno) => Err(errno),
+            Ok(()) => {
+                self.0.push((
+                    above.try_clone().map_err(|_| Errno::EMFILE)?,
+                    name.to_owned(),
+                ));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for MadeDirectories {
+    fn drop(&mut self) {
+        for (above, name) in self.0.iter().rev() {
+            let _ = unlinkat(above, name.as_c_str(), UnlinkatFlags::RemoveDir);
+        }
+    }
 }
 
 /// The reason why a layer cannot be used. Every message names the fix.
@@ -69,6 +108,9 @@ pub enum LayerError {
         /// Bytes or files.
         what: &'static str,
     },
+    /// Directories, which each run makes anew, whatever the limits are.
+    #[error("the layer {} would hold more than {MOST_DIRECTORIES} directories, and stays as it was; let the program leave fewer, or remove the layer", .0.display())]
+    TooManyDirectories(PathBuf),
     /// The kernel's answer.
     #[error("could not {act} the layer {}; name a directory of a disk with --layer DIR", .path.display())]
     System {
@@ -89,22 +131,20 @@ impl KeptLayer {
     pub fn open(path: &Path) -> Result<KeptLayer, LayerError> {
         let name = path.file_name().unwrap_or_default();
         let name = CString::new(name.as_bytes()).unwrap_or_default();
-        let above = made(path.parent().unwrap_or(Path::new("/")))
+        let mut made = MadeDirectories::default();
+        let above = way_to(path.parent().unwrap_or(Path::new("/")), &mut made)
             .map_err(|error| LayerError::Way(path.to_owned(), error))?;
-        match mkdirat(&above, name.as_c_str(), Mode::S_IRWXU) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(failed("make", path)(errno)),
-        }
+        made.make(&above, &name).map_err(failed("make", path))?;
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let directory = sys::open_beneath(above.as_fd(), &name, flags, 0);
         let directory = directory.map_err(failed("open", path))?;
-        KeptLayer::of(directory, path)
+        KeptLayer::of(directory, path, made)
     }
 
     /// The layer that an opened directory is.
-    fn of(directory: OwnedFd, path: &Path) -> Result<KeptLayer, LayerError> {
+    fn of(directory: OwnedFd, path: &Path, made: MadeDirectories) -> Result<KeptLayer, LayerError> {
         require_own(&directory, path)?;
-        let lock = locked(&directory, path)?;
+        let (lock, is_new) = locked(&directory, path)?;
         let failed = |act| failed(act, path);
         // Of a run that was killed while it kept something.
         remove_tree(directory.as_fd(), NEXT).map_err(failed("clear"))?;
@@ -116,7 +156,9 @@ impl KeptLayer {
             place,
             directory,
             content,
+            is_new: AtomicBool::new(is_new),
             _lock: lock,
+            _made: made,
         })
     }
 
@@ -141,6 +183,32 @@ impl KeptLayer {
         }
     }
 
+    /// True when earlier runs have left something in it.
+    #[must_use]
+    pub fn holds_something(&self) -> bool {
+        names(self.content.as_fd()).is_ok_and(|places| !places.is_empty())
+    }
+
+    /// True when a run has added to it that nobody watched.
+    ///
+    /// # Errors
+    /// When the mark cannot be looked for.
+    pub fn is_unwatched(&self) -> Result<bool, LayerError> {
+        let flags = AtFlags::AT_SYMLINK_NOFOLLOW;
+        match fstatat(&self.directory, UNWATCHED, flags) {
+            Ok(_) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(self.failed("look at")(errno)),
+        }
+    }
+
+    /// Marks it for all later runs, before what nobody watched is in it.
+    pub(crate) fn mark_unwatched(&self) -> Result<(), LayerError> {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
+        let marked = sys::open_beneath(self.directory.as_fd(), UNWATCHED, flags, 0o600);
+        marked.map(drop).map_err(self.failed("mark"))
+    }
+
     /// The content as it is.
     pub(crate) fn content(&self) -> &OwnedFd {
         &self.content
@@ -159,6 +227,7 @@ impl KeptLayer {
         let exchange = RenameFlags::RENAME_EXCHANGE;
         nix::fcntl::renameat2(&self.directory, from, &self.directory, to, exchange)
             .map_err(self.failed("write"))?;
+        self.is_new.store(false, Ordering::Relaxed);
         remove_tree(self.directory.as_fd(), NEXT).map_err(self.failed("clear"))
     }
 
@@ -186,8 +255,18 @@ impl KeptLayer {
         let directory = sys::open_beneath(above.as_fd(), &name, flags, 0);
         let directory = directory.map_err(|_| missing())?;
         // Held until it is gone.
-        let _layer = KeptLayer::of(directory, path)?;
+        let _layer = KeptLayer::of(directory, path, MadeDirectories::default())?;
         remove_tree(above.as_fd(), &name).map_err(failed("remove", path))
+    }
+}
+
+impl Drop for KeptLayer {
+    /// A run that was refused, or did not start, leaves no layer where none was.
+    fn drop(&mut self) {
+        if self.is_new.load(Ordering::Relaxed) {
+            let _ = remove_tree(self.directory.as_fd(), CONTENT);
+            let _ = unlinkat(&self.directory, LOCK, UnlinkatFlags::NoRemoveDir);
+        }
     }
 }
 
@@ -197,13 +276,13 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> LayerError + 
 }
 
 /// The directory at a path, made for this user alone where nothing is.
-fn made(path: &Path) -> Result<OwnedFd, PathError> {
+fn way_to(path: &Path, made: &mut MadeDirectories) -> Result<OwnedFd, PathError> {
     match (paths::open(path, LastSymlink::Follow), path.parent()) {
         (Err(PathError::System(Errno::ENOENT)), Some(above)) => {
-            let above = made(above)?;
+            let above = way_to(above, made)?;
             let name = path.file_name().unwrap_or_default();
             let name = CString::new(name.as_bytes()).unwrap_or_default();
-            make_empty(&above, &name)?;
+            made.make(&above, &name)?;
             Ok(directory_in(&above, &name)?)
         }
         (opened, _) => opened,
@@ -220,22 +299,26 @@ fn require_own(directory: &OwnedFd, path: &Path) -> Result<(), LayerError> {
     Ok(())
 }
 
-/// Takes the lock; an empty directory becomes a layer by it.
-fn locked(directory: &OwnedFd, path: &Path) -> Result<Flock<OwnedFd>, LayerError> {
+/// Takes the lock; an empty directory becomes a layer by it, and the answer is true.
+fn locked(directory: &OwnedFd, path: &Path) -> Result<(Flock<OwnedFd>, bool), LayerError> {
     let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut is_new = false;
     let lock = match sys::open_beneath(directory.as_fd(), LOCK, flags, 0) {
         Ok(lock) => lock,
         Err(Errno::ENOENT) if is_empty(directory).map_err(failed("list", path))? => {
+            is_new = true;
             sys::open_beneath(directory.as_fd(), LOCK, flags | libc::O_CREAT, 0o600)
                 .map_err(failed("make", path))?
         }
         Err(Errno::ENOENT) => return Err(LayerError::Other(path.to_owned())),
         Err(errno) => return Err(failed("open", path)(errno)),
     };
-    Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+    let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock);
+    let lock = lock.map_err(|(_, errno)| match errno {
         Errno::EWOULDBLOCK => LayerError::Locked(path.to_owned()),
         errno => failed("lock", path)(errno),
-    })
+    })?;
+    Ok((lock, is_new))
 }
 
 fn is_empty(directory: &OwnedFd) -> Result<bool, Errno> {

@@ -103,13 +103,16 @@ mod tests {
     }
 
     /// Refused with a number that says nothing, or as files everywhere refuse it.
-    const NOT_LOOKED_AT: [&str; 6] = [
+    const NOT_LOOKED_AT: [&str; 9] = [
         "chmod",
         "fchmod",
         "fchmodat",
         "fchmodat2",
         "fcntl",
         "madvise",
+        "memfd_create",
+        "mmap",
+        "shmget",
     ];
 
     /// A blocked attempt is a seen attempt.

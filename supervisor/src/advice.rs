@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use turnkey_jailer::export::DestinationError;
+use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
 use turnkey_monitor::OpenError;
@@ -56,10 +57,11 @@ pub fn explain_run(
     error: &anyhow::Error,
     policy: &Policy,
     command: &[OsString],
-    directory: &RunDirectory,
+    (directory, layer): (&RunDirectory, Option<&KeptLayer>),
 ) -> String {
     let program = command.first().map_or(OsStr::new(""), |word| word);
-    let fix = match error.downcast_ref::<JailError>() {
+    let jail = error.downcast_ref::<JailError>();
+    let fix = match jail {
         Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
         Some(JailError::ExecFailed { .. }) => {
             needed(policy, program, directory).or_else(|| fix(error))
@@ -69,7 +71,38 @@ pub fn explain_run(
             is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
         }),
     };
+    let layer = layer.filter(|layer| layer.holds_something());
+    let fix = match (jail, layer) {
+        (Some(jail), Some(layer)) if jail.is_of_the_tree() => Some(without_layer(layer)),
+        (Some(jail), Some(layer)) if jail.is_of_the_program() => {
+            fix.map(|fix| format!("{fix}; or {}", without_layer(layer)))
+        }
+        _ => fix,
+    };
     with_fix(chain(error), fix)
+}
+
+/// The advice for a tree in which what earlier runs have left stands where something else has to be.
+fn without_layer(layer: &KeptLayer) -> String {
+    format!(
+        "what earlier runs have left in the layer may be in the way: run without it, or begin anew: {}",
+        removal(layer)
+    )
+}
+
+/// The command that removes a layer.
+pub fn removal(layer: &KeptLayer) -> String {
+    let path = layer.path();
+    match path.file_name() {
+        Some(name)
+            if path
+                .parent()
+                .is_some_and(|above| above.ends_with("turnkey/layers")) =>
+        {
+            format!("turnkey layers remove {}", name.display())
+        }
+        _ => format!("rm -r {}", path.display()),
+    }
 }
 
 fn fix(error: &anyhow::Error) -> Option<String> {

@@ -10,6 +10,8 @@ use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::{Aggregator, Attachment, Clock, EventWriter, KnownProcess, Observations};
 
+use crate::layer::GuardedFiles;
+
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
 pub trait RunObserver {
     /// A line that people should know of: something was made in another way, or is lost.
@@ -34,6 +36,8 @@ pub struct EventSink<'o> {
     pub observer: &'o mut dyn RunObserver,
     aggregator: Aggregator,
     engine: BehaviourEngine,
+    /// The files that the next run on the same layer must not find by another name.
+    pub guarded: GuardedFiles,
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
@@ -73,6 +77,7 @@ impl<'o> EventSink<'o> {
             observer,
             aggregator: Aggregator::new(policy, clock),
             engine: BehaviourEngine::new(policy),
+            guarded: GuardedFiles::of(policy),
             writer,
             failed: None,
             clock,
@@ -123,6 +128,7 @@ impl<'o> EventSink<'o> {
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
         self.aggregator.push(event);
+        self.guarded.see(event);
         self.observer.event(event);
         if let Some(writer) = &mut self.writer
             && self.failed.is_none()

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use turnkey_facts::{Event, Kind};
 pub use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::{JailExit, paths};
-use turnkey_policy::{Policy, WorkdirMode};
-use turnkey_report::Kept;
+use turnkey_policy::{AttemptKind, EnforcementMode, Policy, Rule, RuleAction, WorkdirMode};
+use turnkey_report::{Evidence, Kept, escape};
 
 use crate::advice;
 use crate::directory::RunDirectory;
@@ -95,9 +96,100 @@ pub(crate) fn require_apart(
     Ok(())
 }
 
+/// Refuses what a run has left that nobody watched to one that is watched: guarded files may be in it by other names.
+pub(crate) fn require_watched(layer: &KeptLayer, is_watched: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !is_watched || !layer.is_unwatched()?,
+        "the layer {} has been written by a run without the monitor, and may hold files that rules guard by other names; \
+         go on with --unmonitored, or begin anew: {}",
+        layer.path().display(),
+        advice::removal(layer)
+    );
+    Ok(())
+}
+
+/// The first file that a run has got hold of although a rule is about it. By another name, or in a copy, it would have no
+/// rule in a run that finds it in the layer.
+#[derive(Debug)]
+pub(crate) struct GuardedFiles {
+    rules: Vec<(String, RuleAction)>,
+    first: Option<String>,
+}
+
+impl GuardedFiles {
+    pub fn of(policy: &Policy) -> GuardedFiles {
+        let rules = policy.rules.iter();
+        GuardedFiles {
+            rules: rules.map(|rule| (rule.id.clone(), rule.action)).collect(),
+            first: None,
+        }
+    }
+
+    /// Takes an event. A name is enough, whatever the rule says of it; an open, where the rule would have ended the run.
+    pub fn see(&mut self, event: &Event) {
+        let Some(decision) = event.decision.filter(|_| self.first.is_none()) else {
+            return;
+        };
+        let Some((id, action)) = self.rules.get(decision.rule) else {
+            return;
+        };
+        let is_let_pass = decision.action == RuleAction::Log;
+        let (did, path) = match &event.kind {
+            Kind::Change {
+                on: AttemptKind::Link | AttemptKind::Rename,
+                object,
+                errno: 0,
+                ..
+            } if is_let_pass => ("gave another name to", object.path()),
+            Kind::Open {
+                file: Some(file),
+                flags,
+                errno: 0,
+                ..
+            } if is_let_pass && *action > RuleAction::Log && reads(*flags) => {
+                ("read", file.path.clone())
+            }
+            _ => return,
+        };
+        self.first = Some(format!(
+            "{did} {}, which rule `{id}` is about",
+            escape(&path)
+        ));
+    }
+}
+
+fn reads(flags: u32) -> bool {
+    flags & nix::libc::O_ACCMODE.cast_unsigned() != nix::libc::O_WRONLY.cast_unsigned()
+}
+
+/// The reason why what a run has written is worth nothing to the next one, if there is one.
+pub(crate) fn spoilt(
+    guarded: &GuardedFiles,
+    evidence: &Evidence,
+    (was_killed, policy): (bool, &Policy),
+) -> Option<String> {
+    if was_killed {
+        return Some("the run was killed by policy".to_owned());
+    }
+    if let Some(did) = &guarded.first {
+        return Some(format!("the run {did}, and nothing stopped it"));
+    }
+    let is_only_told = policy.enforcement.mode == EnforcementMode::Observe
+        || policy.rules.iter().any(tells_of_names);
+    // The kernel decides without a reader: of what is lost, only what it had no look at can have been forbidden.
+    let matters = |what: &str| is_only_told || ["missed", "faults", "unaccounted"].contains(&what);
+    let lost = evidence.lost.keys().any(|what| matters(what));
+    lost.then(|| "not all of the run was seen".to_owned())
+}
+
+fn tells_of_names(rule: &Rule) -> bool {
+    let of_names = |on: &AttemptKind| matches!(on, AttemptKind::Link | AttemptKind::Rename);
+    rule.action == RuleAction::Log && rule.on.iter().any(of_names)
+}
+
 /// Keeps what the run has written. The program has run and has its own outcome: what fails here is part of the report.
-pub(crate) fn keep(layer: &KeptLayer, exit: &JailExit, policy: &Policy) -> Kept {
-    let saved = exit.keep(layer, policy.limits.disk);
+pub(crate) fn keep(layer: &KeptLayer, exit: &JailExit, policy: &Policy, is_watched: bool) -> Kept {
+    let saved = exit.keep(layer, policy.limits.disk, is_watched);
     let saved = saved.map(|saved| (saved.files, saved.bytes, saved.left_out));
     Kept::new(
         layer.path(),
@@ -105,9 +197,8 @@ pub(crate) fn keep(layer: &KeptLayer, exit: &JailExit, policy: &Policy) -> Kept 
     )
 }
 
-/// The words on a run that the monitor has killed: a file that it linked or moved before it died would have no rule in the
-/// next run.
-pub(crate) fn refused(layer: &KeptLayer) -> Kept {
-    let reason = "the run was killed by policy, and the layer is as it was before";
-    Kept::new(layer.path(), Err(reason.to_owned()))
+/// The words on a run whose writes are not kept.
+pub(crate) fn refused(layer: &KeptLayer, reason: &str) -> Kept {
+    let reason = format!("{reason}, and the layer is as it was before");
+    Kept::new(layer.path(), Err(reason))
 }

@@ -150,7 +150,7 @@ pub fn run(
             &error,
             &settled.policy,
             &request.command,
-            &request.directory,
+            (&request.directory, request.layer.as_deref()),
         );
         RunOutcome::not_started(&error, message)
     });
@@ -183,6 +183,10 @@ fn attempt(
         prepared,
     } = prepare(settled, request, inside)?;
 
+    let is_watched = monitor.watches();
+    if let Some(layer) = &request.layer {
+        layer::require_watched(layer, is_watched)?;
+    }
     if let Some(line) = monitor.distrusted() {
         sink.observer.notice(&line);
     }
@@ -241,11 +245,11 @@ fn attempt(
         .export
         .as_ref()
         .map(|wanted| wanted.take(&exit, policy));
+    let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
     let kept = request.layer.as_ref().map(|layer| {
-        let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
-        match was_killed {
-            true => layer::refused(layer),
-            false => layer::keep(layer, &exit, policy),
+        match layer::spoilt(&sink.guarded, &evidence, (was_killed, policy)) {
+            Some(reason) => layer::refused(layer, &reason),
+            None => layer::keep(layer, &exit, policy, is_watched),
         }
     });
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);

@@ -6,11 +6,15 @@
 //   turnkey run --write $PWD/place -- ./siblings $PWD/place send    or: map, splice, copy
 //
 // The content is out when the run prints it, or when it is in place/copy.
+//
+// With a number behind, for a rule that denies: so many opens one after the other, while the sibling goes on taking. Told is
+// how many gave a descriptor, and how often the sibling took something.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -21,7 +25,9 @@ enum { MUCH = 4096 };
 
 static int next, copy;
 static char *copied, *way, stack[1 << 16];
-static volatile unsigned long *beat;
+// How often the sibling tried, and how often it took something.
+static volatile unsigned long *beat, *taken;
+static int opens;
 
 static void stay_on(int processor)
 {
@@ -47,6 +53,7 @@ static int take(void)
         if (mapped == MAP_FAILED)
             return 0;
         memcpy(copied, mapped, sizeof "HIDDEN");
+        munmap(mapped, MUCH);
         return 1;
     }
     }
@@ -55,29 +62,55 @@ static int take(void)
 static int sibling(void *unused)
 {
     stay_on(1);
-    while (!take())
+    for (;;) {
+        if (take()) {
+            ++*taken;
+            if (!opens)
+                return 0;
+        }
         ++*beat;
+    }
+}
+
+static int many(pid_t other)
+{
+    int opened = 0, last = -1;
+    for (int index = 0; index < opens; index++) {
+        if (last >= 0)
+            close(last);
+        last = open("link", O_RDONLY);
+        opened += last >= 0;
+    }
+    // What is open in the end stays so for as long as it takes the sibling.
+    usleep(100000);
+    kill(other, SIGKILL);
+    wait(NULL);
+    fprintf(stderr, "opened %d of %d, taken %lu of %lu\n", opened, opens, *taken, *beat);
     return 0;
 }
 
 int main(int count, char **arguments)
 {
-    if (count != 3 || chdir(arguments[1]) != 0)
+    if (count < 3 || chdir(arguments[1]) != 0)
         return 2;
     way = arguments[2];
+    opens = count > 3 ? atoi(arguments[3]) : 0;
     copy = open("copy", O_RDWR);
     copied = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_SHARED, copy, 0);
     beat = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    taken = beat + 1;
     // By a link, because a name that is forbidden kills before there is a descriptor.
     unlink("link");
     symlink(".netrc", "link");
     // The next descriptor that is handed out.
     next = open("/dev/null", O_RDONLY);
     close(next);
-    clone(sibling, stack + sizeof stack, CLONE_FILES | SIGCHLD, NULL);
+    pid_t other = clone(sibling, stack + sizeof stack, CLONE_FILES | SIGCHLD, NULL);
     stay_on(0);
     while (*beat < 100)
         usleep(200);
+    if (opens)
+        return many(other);
     // Until the other one is seen to run at this very moment.
     for (int looks = 0; looks < 400000; looks++) {
         unsigned long before = *beat;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use turnkey_tests::{Ran, Run, as_nobody, open_to_all, scratch};
 
+mod guarded;
+
 /// A layer that is not there yet, and its directory.
 struct Layer(tempfile::TempDir);
 
@@ -320,27 +322,55 @@ X"
     );
 }
 
-/// A name that a guarded file has got before the kill has no rule in the next run.
+/// The advice is what works, where what earlier runs have left stands in the way of the next.
 #[test]
-fn a_run_that_a_rule_killed_adds_nothing() {
-    let layer = Layer::new();
-    let guarded = |run: Run| {
-        run.file("guarded", "SECRET").profile(
-            "[[rule]]\nid = \"guard\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\n\
-         on = [\"open\", \"link\", \"rename\"]\npath = \"/workspace/guarded\"\n",
-        )
-    };
-    for act in ["ln guarded other", "mv guarded other"] {
-        layer.says("echo text > kept", "");
-        let ran = guarded(layer.run()).shell(act);
-        ran.expect_code(121);
-        ran.expect(ran.at("/kept/error").is_string(), "it is told");
-        let next = guarded(layer.run()).shell("cat kept other");
-        next.expect(
-            next.stdout == "text\n",
-            "what was there before, and no other name",
-        );
+fn a_layer_that_stands_in_the_way_is_named() {
+    let decoys = "[filesystem]\ndecoys = [\"~/.ssh/id_rsa\"]\n";
+    for act in [
+        "ln -s /etc .ssh",
+        "echo x > .ssh",
+        "mkdir -p .ssh/id_rsa",
+        "mkdir .ssh; ln -s /etc/passwd .ssh/id_rsa",
+    ] {
+        let layer = Layer::new();
+        let run = || layer.run().option("--unmonitored");
+        run().shell(act).expect_code(0);
+        let next = run().profile(decoys).shell("echo ran");
+        next.expect_code(125);
+        let fix = format!("rm -r {}", layer.path().display());
+        next.expect(next.stderr.contains(&fix), act);
+        fs::remove_dir_all(layer.path()).unwrap();
+        let next = run().profile(decoys).shell("echo ran");
+        next.expect(next.stdout == "ran\n", "it helps");
     }
+    let layer = Layer::new();
+    let took = layer
+        .tree()
+        .option("--unmonitored")
+        .shell("rm /usr/bin/id /bin /lib64");
+    took.expect_code(0);
+    let next = layer.tree().option("--unmonitored").run(&["id"]);
+    next.expect(next.code == 126 || next.code == 127, "nothing to start");
+    let fix = format!("rm -r {}", layer.path().display());
+    next.expect(next.stderr.contains(&fix), "with what helps");
+}
+
+/// A layer of more directories would take each later run as long as it took this one.
+#[test]
+fn a_layer_of_many_directories_is_refused() {
+    // In memory, where they are made in less time.
+    let layer = Layer(tempfile::tempdir_in("/dev/shm").unwrap());
+    let run = || layer.run().option("--unmonitored");
+    run().shell("mkdir before").expect_code(0);
+    let make = "import os
+for a in range(129):
+    os.mkdir(f'd{a}')
+    for b in range(127): os.mkdir(f'd{a}/{b}')";
+    let ran = run().run(&["python3", "-c", make]);
+    ran.expect_code(125);
+    ran.expect(ran.stderr.contains("16384 directories"), "with the bound");
+    let ran = run().shell("ls");
+    ran.expect(ran.stdout == "before\n", "as it was");
 }
 
 /// Rules on what is present find what is in the layer alone.
@@ -401,6 +431,21 @@ fn a_layer_is_refused_where_it_cannot_be_one() {
     let mode = format!("--layer {} --workdir-mode none", path("other"));
     refused(&mode, "--workdir-mode overlay");
     refused("--keep ../x", "no name of a layer");
+    // Where none was, none is: neither the layer nor a directory above it; nor is one left by a run that did not start.
+    let deep = format!(
+        "--layer {}/a/b/new --workdir-mode none",
+        place.path().display()
+    );
+    refused(&deep, "--workdir-mode overlay");
+    let run = Run::new().option(&format!("--layer {}", path("begun")));
+    run.run(&["/nowhere"]).expect_code(127);
+    let names = fs::read_dir(place.path()).unwrap().flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["full", "link", "open", "theirs"]);
+    assert_eq!(fs::read_dir(path("full")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(path("theirs")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(path("open")).unwrap().count(), 0);
 }
 
 #[test]

@@ -166,6 +166,11 @@ fn j12_an_export_goes_to_no_directory_of_root_s_whoever_turns_the_name() {
 }
 
 #[test]
+fn j12_a_layer_is_made_in_no_directory_of_root_s_whoever_turns_the_name() {
+    runs_with("--layer", ["sub/l#", "link/l#"]);
+}
+
+#[test]
 fn j12_a_report_told_again_goes_to_no_file_of_root_s() {
     let turned = Turned::start();
     turned.shows_itself();

@@ -228,6 +228,43 @@ fn watches_of_epoll_are_the_jails_own() {
     std::fs::write(SWITCH, before).expect("a machine of ours");
 }
 
+/// Huge pages are of one pool of the machine, which no control group's memory counts.
+#[test]
+fn a_jail_has_no_huge_page_of_the_host() {
+    const POOL: &str = "/proc/sys/vm/nr_hugepages";
+    let take = "import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+SIZE = 2 << 20
+def mapped(flags, descriptor=-1):
+    place = libc.mmap(None, SIZE, 3, flags, descriptor, 0)
+    if place == 2 ** 64 - 1: return errno.errorcode[ctypes.get_errno()]
+    ctypes.memset(place, 1, SIZE)
+    return 'taken'
+print(mapped(0x40022))
+file = libc.memfd_create(b'x', 4)
+print(errno.errorcode[ctypes.get_errno()] if file < 0 else mapped(1, file))
+print(errno.errorcode[ctypes.get_errno()] if libc.shmget(0, SIZE, 0o5600) < 0 else 'made')
+print('plain', mapped(0x22))";
+    if in_the_guest() {
+        std::fs::write(POOL, "4").expect("a machine of ours");
+        let (_, control) = outside("/usr/bin/python3", &["-c", take]);
+        assert_eq!(control, "taken\ntaken\nmade\nplain taken\n", "the control");
+    } else {
+        measured("there are huge pages in the guest alone");
+    }
+    let ran = Run::new().option("--unmonitored").python(take);
+    if in_the_guest() {
+        std::fs::write(POOL, "0").expect("a machine of ours");
+    }
+    let refused = "ENOMEM\nEINVAL\nEPERM\nplain taken\n";
+    ran.expect(
+        ran.stdout == refused,
+        "none is to be had, and other memory is",
+    );
+}
+
 /// Each watch is of another file, and half of them are more files than a test should make.
 #[test]
 fn an_unprivileged_callers_jail_has_half_of_its_watches() {

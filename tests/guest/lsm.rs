@@ -126,6 +126,42 @@ import time; time.sleep(1)
     }
 }
 
+/// Opens that a sibling with the same descriptors watches: it tries to take something some twenty-five times for each.
+const OPENS: usize = 4000;
+
+#[test]
+fn m38_a_sibling_takes_nothing_out_of_a_denied_open_by_any_way() {
+    let place = scratch();
+    let path = |name: &str| place.path().join(name);
+    let everybodys = |mode| Permissions::from_mode(mode);
+    std::fs::set_permissions(place.path(), everybodys(0o777)).unwrap();
+    std::fs::write(path(".netrc"), "HIDDEN\n").unwrap();
+    let tries = |run: Run, way: &str, opens: usize| {
+        std::fs::write(path("copy"), [0; 4096]).unwrap();
+        std::fs::set_permissions(path("copy"), everybodys(0o666)).unwrap();
+        let siblings = include_str!("../attacks/siblings.c");
+        let run = run.compiled("siblings", siblings);
+        let place = place.path().display().to_string();
+        let run = run.option(&format!("--write {place}"));
+        let ran = run.run(&["./siblings", &place, way, &opens.to_string()]);
+        let told = ran.stderr.lines();
+        let told = told.filter_map(|line| line.strip_prefix("opened ")).next();
+        let told = told.unwrap_or_default().to_owned();
+        turnkey_tests::measured(&format!("{way}: opened {told}"));
+        let copied = std::fs::read(path("copy")).unwrap();
+        let is_out = ran.stdout.contains("HIDDEN") || copied.starts_with(b"HIDDEN");
+        (ran, told, is_out)
+    };
+    let denied = rule("open", &path(".netrc").display().to_string(), "deny");
+    for way in ["send", "map", "splice", "copy"] {
+        let (ran, _, is_out) = tries(Run::new().option("--mode observe"), way, 50);
+        ran.expect(is_out, "the control: it takes what is open");
+        let (ran, told, is_out) = tries(under(&denied), way, OPENS);
+        ran.expect(told.starts_with(&format!("0 of {OPENS}, taken 0 of ")), way);
+        ran.expect(!is_out, way);
+    }
+}
+
 #[test]
 fn a_deadly_open_neither_makes_nor_empties_a_file() {
     let ran = under(&rule("open", "/workspace/out/**", "kill"))

@@ -64,7 +64,92 @@ mod lsm {
 }
 
 mod tracepoint {
+    use turnkey_tests::{Ran, Run, compile, measured, outside, scratch};
+
     use super::*;
+
+    /// Nanoseconds for each of some calls: two that ask about names and attributes, one that has no hook.
+    const LOOPS: &str = r#"
+#include <stdio.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+enum { TIMES = 2000 };
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+#define EACH(name, act) { double start = now(); for (int i = 0; i < TIMES; i++) { act; } printf(name " %.0f\n", (now() - start) / TIMES); }
+int main(void) {
+    close(open("a", O_WRONLY | O_CREAT, 0600));
+    EACH("getppid", syscall(SYS_getppid))
+    EACH("truncate", truncate("a", i & 1))
+    EACH("chmod", chmod("a", i & 1 ? 0600 : 0640))
+    EACH("rename", rename(i & 1 ? "b" : "a", i & 1 ? "a" : "b"))
+}
+"#;
+
+    /// Rules on all the kinds that programs at the entry of functions are for, about a file that is not there.
+    const RULES: &str = "[[rule]]\nid = \"names\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\n\
+        on = [\"open\", \"link\", \"rename\", \"unlink\", \"chmod\", \"truncate\"]\npath = \"/workspace/nothing\"\n";
+    /// A profile without any rule, and so without these programs.
+    const ALONE: &str = "[[rule]]\nid = \"calls\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\non = \"ptrace\"\n";
+
+    fn under(rules: &str) -> Run {
+        let run = Run::new().compiled("loops", LOOPS);
+        let shipped = include_str!("../../profiles/untrusted.toml");
+        let bare = shipped.split("[[rule]]").next().unwrap_or_default();
+        let place = scratch().keep().join("profile.toml");
+        std::fs::write(&place, format!("{bare}\n{rules}")).unwrap();
+        // With no programs but those that the rules need.
+        let run = run.option("--leave-nothing");
+        run.option(&format!("--profile {}", place.display()))
+    }
+
+    fn programs(ran: &Ran) -> &str {
+        let layers = ran.list("/enforcement").iter();
+        let mut layers = layers.filter(|layer| layer["layer"] == "monitor");
+        layers
+            .next()
+            .and_then(|layer| layer["effective"].as_str())
+            .unwrap_or_default()
+    }
+
+    /// The nanoseconds that were told of a call.
+    fn of(call: &str, told: &str) -> u64 {
+        let line = told.lines().find_map(|line| line.strip_prefix(call));
+        line.and_then(|rest| rest.trim().parse().ok()).expect(call)
+    }
+
+    /// Decision 0051 has the figures. For the host itself all programs are there, or none.
+    #[test]
+    fn programs_at_the_entry_of_functions_cost_less_than_the_call() {
+        let monitor = |what: &str| outside(binary(), &["monitor", what]).0.success();
+        let place = scratch();
+        compile(&place.path().join("loops"), LOOPS);
+        let go = format!("cd {} && ./loops", place.path().display());
+        let tell =
+            |who: &str, told: &str| measured(&format!("{who}: {}", told.replace('\n', ", ")));
+        let host = |how: &str| tell(how, &outside("sh", &["-c", &go]).1);
+        host("the host, with all programs loaded");
+        assert!(monitor("unload"), "this machine is ours");
+        host("the host");
+        let bare = under(RULES).option("--unmonitored").run(&["./loops"]);
+        tell("a jail, unmonitored", &bare.stdout);
+        let without = under(ALONE).run(&["./loops"]);
+        tell(programs(&without), &without.stdout);
+        let with = under(RULES).run(&["./loops"]);
+        tell(programs(&with), &with.stdout);
+        assert!(monitor("load"), "as it was");
+        without.expect(programs(&without) == "tracepoint", "none at the entry");
+        with.expect(
+            programs(&with).starts_with("tracepoint, 15 hooks"),
+            "all of them",
+        );
+        for call in ["truncate", "chmod", "rename"] {
+            let (with, without) = (of(call, &with.stdout), of(call, &without.stdout));
+            assert!(with < 2 * without, "{call}: {with} and {without}");
+        }
+    }
 
     #[test]
     fn doctor_shows_the_tracepoint_tier_and_how_to_have_the_other() {

@@ -20,7 +20,7 @@ use turnkey_facts::export::Reason;
 
 use crate::export::{WrittenFiles, copy};
 use crate::ids::idmap::has_every_id;
-use crate::layer::{OWNER, name_of, names};
+use crate::layer::{MOST_DIRECTORIES, OWNER, name_of, names};
 use crate::rootfs::changes::is_whiteout;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::{OverlaySides, files_of};
@@ -45,6 +45,7 @@ pub struct Saved {
 pub(super) enum Stop {
     Bytes,
     Entries,
+    Directories,
     System(Errno),
 }
 
@@ -66,6 +67,7 @@ pub(super) fn save(
         most_entries: files_of(most),
         owner: has_every_id().then_some(OWNER),
         entries: 0,
+        directories: 0,
         saved: Saved::default(),
     };
     let mut places: BTreeSet<CString> = names(content.as_fd())?.into_iter().collect();
@@ -115,6 +117,7 @@ struct LayerWriter {
     /// The owner of what is written; the caller where there is no other.
     owner: Option<u32>,
     entries: u64,
+    directories: u64,
     saved: Saved,
 }
 
@@ -123,6 +126,14 @@ impl LayerWriter {
         self.entries += 1;
         match self.entries > self.most_entries {
             true => Err(Stop::Entries),
+            false => Ok(()),
+        }
+    }
+
+    fn directory(&mut self) -> Result<(), Stop> {
+        self.directories += 1;
+        match self.directories > MOST_DIRECTORIES {
+            true => Err(Stop::Directories),
             false => Ok(()),
         }
     }
@@ -239,6 +250,7 @@ impl PlaceWriter<'_> {
             true => None,
             false => directory_of(merged.old, name)?,
         };
+        self.total.directory()?;
         let hid = old.as_ref().is_some_and(|old| sys::is_opaque(old.as_fd()));
         mkdirat(to, name, Mode::S_IRWXU)?;
         let made = sys::open_beneath(to, name, DIRECTORY, 0)?;

@@ -79,6 +79,8 @@ pub enum RefusalErrno {
     Permission,
     /// `EINVAL`, as from a kernel that does not know the value.
     Invalid,
+    /// `ENOMEM`, as from a kernel that has none of the kind.
+    Memory,
     /// `EAFNOSUPPORT`, as from a kernel without the family of sockets.
     Family,
     /// `EPROTONOSUPPORT`, as from a kernel without the protocol.
@@ -93,6 +95,7 @@ impl RefusalErrno {
     pub fn number(self) -> u16 {
         match self {
             Self::Permission => 1,
+            Self::Memory => 12,
             Self::Invalid => 22,
             Self::Protocol => 93,
             Self::SocketType => 94,
@@ -105,6 +108,7 @@ impl RefusalErrno {
     pub fn name(self) -> &'static str {
         match self {
             Self::Permission => "EPERM",
+            Self::Memory => "ENOMEM",
             Self::Invalid => "EINVAL",
             Self::Protocol => "EPROTONOSUPPORT",
             Self::SocketType => "ESOCKTNOSUPPORT",
@@ -125,6 +129,9 @@ pub const MSG_OOB: u32 = 1;
 const URGENT: &str = "urgent data, `MSG_OOB`";
 /// The family of netlink(7), which leads to the kernel and to no other process.
 const AF_NETLINK: u32 = 16;
+const HUGE: &str = "huge pages of the host's pool";
+const NOT_THE_JAILS: &str =
+    "the pool is the whole machine's, and no limit of the jail's memory counts it";
 const FAMILIES: &str = "most of them reach the machine itself or its neighbours past the network namespace, and few eyes have seen their code";
 /// The jail's init, as the jail's processes number it.
 const INIT: &[u32] = &[1];
@@ -162,6 +169,33 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
         why: "line disciplines are drivers for modems and serial links; a terminal of one's own would load them",
         only: RefusalScope::Every,
         when: &[on(1, WORD, BitTest::Is(&[0x5423]))],
+        answer: RefusalErrno::Permission,
+    },
+    // MAP_HUGETLB
+    ArgumentRefusal {
+        syscalls: &["mmap"],
+        what: HUGE,
+        why: NOT_THE_JAILS,
+        only: RefusalScope::Every,
+        when: &[on(3, 0x4_0000, BitTest::IsSet)],
+        answer: RefusalErrno::Memory,
+    },
+    // MFD_HUGETLB
+    ArgumentRefusal {
+        syscalls: &["memfd_create"],
+        what: HUGE,
+        why: NOT_THE_JAILS,
+        only: RefusalScope::Every,
+        when: &[on(1, 4, BitTest::IsSet)],
+        answer: RefusalErrno::Invalid,
+    },
+    // SHM_HUGETLB
+    ArgumentRefusal {
+        syscalls: &["shmget"],
+        what: HUGE,
+        why: NOT_THE_JAILS,
+        only: RefusalScope::Every,
+        when: &[on(2, 0o4000, BitTest::IsSet)],
         answer: RefusalErrno::Permission,
     },
     ArgumentRefusal {

@@ -302,3 +302,35 @@ fn j20_what_is_loaded_into_the_program_is_not_the_program() {
         ran.expect(violations(&ran, GUARD).next().is_some(), "and it is told");
     }
 }
+
+/// Memory that the program makes executable itself, as for code that it compiles, is its own; what others can write is not.
+#[test]
+fn j20_code_that_others_can_write_is_not_the_program_by_whatever_call() {
+    const HEAD: &str = "import ctypes, os, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+page = b'\\xc3' * 4096
+open('code', 'wb').write(page)
+def by_protection(file):
+    place = libc.mmap(None, 4096, 1, 2, file, 0)
+    if libc.mprotect(place, 4096, 5): raise OSError('not protected')
+def in_memory():
+    file = os.memfd_create('code'); os.write(file, page)
+    return os.open('/proc/self/fd/%d' % file, os.O_RDONLY)
+";
+    const READ: &str = "\nprint(open('.git-credentials').read())";
+    let python = std::fs::canonicalize("/usr/bin/python3").unwrap();
+    let jail = || jail(&format!("exe = \"{}\"", python.display()));
+    let own = jail().python(&format!("{HEAD}mmap.mmap(-1, 4096, prot=7){READ}"));
+    own.expect(own.stdout == "token\n\n", "the program itself may");
+    for way in [
+        "by_protection(os.open('code', os.O_RDONLY))",
+        "libc.mmap(None, 4096, 5, 2, in_memory(), 0)",
+    ] {
+        let ran = jail().python(&format!("{HEAD}{way}{READ}"));
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("token"), way);
+        ran.expect(violations(&ran, GUARD).next().is_some(), "and it is told");
+    }
+}
