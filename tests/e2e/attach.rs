@@ -213,7 +213,7 @@ fn a_group_that_is_watched_early_is_killed_for_a_read_of_shadow_in_a_group_below
 }
 
 #[test]
-fn what_was_there_before_is_told_and_never_called_clean() {
+fn m41_what_was_there_before_is_told_and_never_called_clean() {
     let group = OthersGroup::new();
     let mut others = Others::start(&group.below("below"));
     let path = group.path.display().to_string();

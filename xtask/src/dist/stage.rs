@@ -11,12 +11,16 @@ use super::VERSION;
 use crate::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
     ("LICENSE-MIT", "usr/share/doc/turnkey/LICENSE-MIT"),
     ("packaging/copyright", "usr/share/doc/turnkey/copyright"),
+    (
+        "packaging/attach.conf",
+        "usr/share/doc/turnkey/examples/attach.conf",
+    ),
     // Where podman and CRI-O look: oci-hooks(5).
     (
         "packaging/oci-hook.json",
@@ -46,13 +50,14 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 9] = [
+pub const ONE_OF_EACH: [&str; 10] = [
     "usr/bin/turnkey",
     "usr/lib/systemd/system/turnkey-monitor.service",
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",
     "usr/share/doc/turnkey/docs/profile.md",
+    "usr/share/doc/turnkey/examples/attach.conf",
     "usr/share/man/man1/turnkey.1.gz",
     "usr/share/man/man1/turnkey-run.1.gz",
     "usr/share/turnkey/profiles/untrusted.toml",
@@ -199,6 +204,17 @@ mod tests {
             .skip_while(|line| !line.starts_with("Description: "));
         assert!(rest.skip(1).all(|line| line.starts_with(' ')), "{text}");
         assert!(text.ends_with('\n'));
+    }
+
+    #[test]
+    fn the_guide_gives_the_drop_in_that_the_package_has() {
+        let read = |name: &str| fs::read_to_string(crate::workspace::root().join(name));
+        let drop_in = read("packaging/attach.conf").expect("an example");
+        let setting = drop_in.lines().filter(|line| !line.starts_with('#'));
+        let setting: Vec<&str> = setting.collect();
+        let guide = read("docs/guide/attach.md").expect("a guide");
+        let block = format!("```ini\n{}\n```\n", setting.join("\n"));
+        assert!(guide.contains(&block), "the guide lacks {block}");
     }
 
     #[test]
