@@ -9,19 +9,29 @@ use serde_json::Value;
 use turnkey_tests::{binary, eventually, finish, outside, scratch};
 
 /// A group of the test's, as a service or a container has one; what is in it dies with it.
-struct OthersGroup {
+pub struct OthersGroup {
     path: PathBuf,
     name: String,
 }
 
 impl OthersGroup {
-    fn new() -> OthersGroup {
+    pub fn new() -> OthersGroup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("/others-{}-{count}", std::process::id());
         let path = hierarchy().join(name.trim_start_matches('/'));
         std::fs::create_dir(&path).expect("root makes groups");
         OthersGroup { path, name }
+    }
+
+    /// The group, as `--cgroup` takes it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory of the group.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A group below, which is there as long as this one.
