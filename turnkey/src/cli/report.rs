@@ -20,6 +20,9 @@ pub struct ReportArguments {
     /// The format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
+    /// The absolute path of the repository, which SARIF places are relative to; /workspace is it in any case
+    #[arg(long, value_name = "DIR", value_parser = absolute)]
+    pub source_root: Option<PathBuf>,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE|-")]
     pub out: Option<PathBuf>,
@@ -50,4 +53,13 @@ pub enum ReportFormat {
     Junit,
     /// A profile that extends that of the run and allows what it was refused, except by critical rules
     Profile,
+}
+
+fn absolute(path: &str) -> Result<PathBuf, &'static str> {
+    match path.starts_with('/') {
+        true => Ok(path.into()),
+        false => {
+            Err("reports name absolute paths, so name the repository by one, such as \"$PWD\"")
+        }
+    }
 }
