@@ -141,6 +141,7 @@ fn attempt(
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<AttachmentOutcome> {
     let group = &request.group;
+    group.claim();
     let mut monitor = MonitorHandle::open_tree(policy, group.level())?;
     monitor.require_no_files()?;
     let beside = group.beside().context("the monitor could not be tried")?;
