@@ -111,6 +111,30 @@ fn sink<'r>(report: &'r Value, to: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("no {to} in {}", report["sinks"]))
 }
 
+/// The model that others wrote of OCSF, where this machine has it: `pip install py-ocsf-models`.
+fn read_by_the_model(file: &Path) {
+    let program = "
+import sys
+try:
+    from py_ocsf_models.events.findings.detection_finding import DetectionFinding
+except ImportError:
+    sys.exit('absent')
+for line in open(sys.argv[1]):
+    DetectionFinding.model_validate_json(line)
+print('valid')
+";
+    let file = file.to_str().expect("UTF-8");
+    let output = Command::new("python3").args(["-c", program, file]).output();
+    let output = output.expect("a program of the host");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    match errors.trim() {
+        "absent" => {
+            turnkey_tests::measured("py-ocsf-models is not here, and did not read the OCSF")
+        }
+        _ => assert_eq!(output.stdout, b"valid\n", "{errors}"),
+    }
+}
+
 #[test]
 fn every_receivers_copy_is_what_the_report_says() {
     let place = scratch();
@@ -156,6 +180,7 @@ fn every_receivers_copy_is_what_the_report_says() {
         }
     }
     assert_eq!(http.requests()[0].path(), "/hooks/T0KEN");
+    read_by_the_model(&ocsf);
     let events = lines(&ocsf);
     assert_eq!(events.len(), alerts.len());
     for (event, alert) in events.iter().zip(&alerts) {
@@ -373,6 +398,29 @@ fn a_file_that_the_jail_may_write_is_refused() {
         ran.stderr
     );
     assert!(!inside.exists());
+}
+
+#[test]
+fn no_two_outputs_are_one_file_even_one_that_is_not_there_yet() {
+    let place = scratch();
+    for (one, other) in [
+        (["--report", "x"], ["--to", "file:x"]),
+        (["--to", "file:x"], ["--to", "ocsf+file:./x"]),
+        (["--report", "x"], ["--events", "x"]),
+    ] {
+        let mut command = Command::new(binary());
+        command
+            .arg("run")
+            .args(one)
+            .args(other)
+            .args(["--", "true"]);
+        let streams = command.current_dir(place.path()).stderr(Stdio::piped());
+        let output = finish(streams.spawn().expect("turnkey can be started"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains("would go where"), "{said}");
+        assert!(!place.path().join("x").exists());
+    }
 }
 
 #[test]

@@ -119,7 +119,15 @@ impl RunOutputs {
         let [stdout, stderr] = [1, 2].map(standard_stream);
         let mut takes_stdout = false;
         let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
+        let mut places: Vec<(&'static str, &Path)> = Vec::new();
         for (what, output) in self.named() {
+            if let Some(place) = output.place() {
+                // One that is not there yet has no status to tell it by.
+                if let Some((with, _)) = places.iter().find(|(_, other)| *other == place) {
+                    return Err(MixedOutput { what, with }.into());
+                }
+                places.push((what, place));
+            }
             let Some(stat) = output.stat()?.filter(|stat| !is_sink(stat)) else {
                 continue;
             };
