@@ -1,5 +1,7 @@
 //! Proof, before every run, that a kill and a refusal really happen in this kernel now.
 
+pub(crate) mod single;
+
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
@@ -52,6 +54,11 @@ pub enum CanaryError {
     /// The canary ended otherwise.
     #[error("the canary ended in a way that proves nothing: {0}")]
     Unclear(String),
+    /// One act was told more than once.
+    #[error(
+        "the kernel still calls programs for a run that was killed: it told of one {0} twice for seconds; try again, or use --leave-nothing"
+    )]
+    Twice(&'static str),
     /// No record of the canary's act was in the ring.
     #[error("the canary was stopped, but the ring holds no record of its {0}")]
     NotRecorded(&'static str),
@@ -61,6 +68,7 @@ const DEADLY: &CStr = c"/turnkey-canary";
 /// A file that is there everywhere.
 const DENIED_FILE: &CStr = c"/";
 const DENIED_PROGRAM: &CStr = c"/proc/self/exe";
+const ABSENT: &CStr = c"/turnkey-absent";
 const _: () = assert!(DEADLY.count_bytes() < PATH_ROOM && DENIED_FILE.count_bytes() < PATH_ROOM);
 /// Port of the discard service, which forgets what a canary sends.
 const PORT: u16 = 9;
@@ -118,10 +126,21 @@ pub(crate) fn fly(cgroup: BorrowedFd<'_>, end: CanaryEnd, hooks: bool) -> Result
         port: PORT,
         denied: hooks.then_some((DENIED_FILE, DENIED_PROGRAM)),
         deadly: DEADLY,
+        absent: ABSENT,
         end,
     };
     let child = spawn_canary(cgroup, &flight).map_err(prepare(BIRTH))?;
-    judge(wait(child).map_err(prepare("waiting for it"))?)
+    let ended = wait(child).map_err(prepare("waiting for it"))?;
+    match (end, ended) {
+        (CanaryEnd::Natural(_), WaitStatus::Exited(_, 0)) => Ok(()),
+        (CanaryEnd::Natural(_), WaitStatus::Exited(_, canary_status::ALIVE)) => Err(
+            CanaryError::Hindered("execute a program in memory (is vm.memfd_noexec 2?)"),
+        ),
+        (CanaryEnd::Natural(_), WaitStatus::Signaled(..)) => {
+            Err(CanaryError::Unclear(format!("{ended:?}")))
+        }
+        _ => judge(ended),
+    }
 }
 
 fn wait(child: nix::unistd::Pid) -> nix::Result<WaitStatus> {

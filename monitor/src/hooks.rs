@@ -318,11 +318,6 @@ pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
     }
 }
 
-/// True for the name of a program at a hook.
-pub(crate) fn is_program(name: &str) -> bool {
-    name.starts_with("lsm_") || name.starts_with("entry_")
-}
-
 /// Loads the program for a hook; `false` when the kernel does not have that hook, and the tier can do without.
 fn load(object: &mut Object, hook: &Hook) -> Result<bool, OpenError> {
     let Object { ebpf, btf, .. } = object;

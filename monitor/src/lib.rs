@@ -54,7 +54,7 @@ pub use identity::{FileId, WatchedPath};
 pub use interruption::interrupts_tracepoints;
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
-pub use open::{OpenError, how_to_have_btf};
+pub use open::{OpenError, Origin, Residence, how_to_have_btf};
 pub use shared::{SharedError, hierarchy};
 pub use tier::{Available, Lack, Tier};
 

@@ -1,7 +1,6 @@
 //! Loading the programs into the kernel.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
@@ -12,7 +11,7 @@ use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
 use crate::interruption::in_one_go;
-use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
+use crate::open::{OpenError, explain_load, explain_program, read_btf};
 use crate::programs::GROUP_HOOKS;
 use crate::sys::{self, OffsetsValue};
 use crate::tier::Tier;
@@ -112,16 +111,6 @@ impl Object {
     pub(crate) fn attach(&mut self) -> Result<(), OpenError> {
         for tracepoint in self.tracepoints {
             tracepoint.attach(&mut self.ebpf)?;
-        }
-        Ok(())
-    }
-
-    /// As [`Self::attach`], until the links are taken out of this directory.
-    pub(crate) fn attach_in(&mut self, links: &Path) -> Result<(), OpenError> {
-        for tracepoint in self.tracepoints {
-            let path = links.join(tracepoint.program);
-            let link = tracepoint.link(&mut self.ebpf)?;
-            link.pin(&path).map_err(pin_failed(&path))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 use aya::maps::MapError;
 use nix::errno::Errno;
@@ -15,9 +16,10 @@ use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::object::ObjectFile;
-use crate::open::{self, Loaded, OpenError};
+use crate::open::{self, Loaded, OpenError, Origin, Residence};
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
+use crate::shared::LETTING_GO;
 use crate::slot::{Slot, SlotMaps};
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
@@ -77,14 +79,26 @@ const AT_ONCE: usize = 4096;
 
 impl Monitor {
     /// Takes the programs that are loaded for all ([`crate::shared`]), or loads the object of
-    /// `monitor-ebpf` and attaches its tracepoints. Nothing is watched yet.
+    /// `monitor-ebpf` for this process, and attaches its tracepoints. Nothing is watched yet.
     ///
     /// # Errors
     /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
     /// left behind then.
     pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
+        Self::open_in(Residence::Process, object, rules)
+    }
+
+    /// As [`Monitor::open`], with a residence for programs that have to be loaded.
+    ///
+    /// # Errors
+    /// As [`Monitor::open`]. Programs that cannot stay are loaded for this process, and [`Monitor::origin`] has the reason.
+    pub fn open_in<'o>(
+        residence: Residence,
+        object: impl Into<ObjectFile<'o>>,
+        rules: Rules,
+    ) -> Result<Self, OpenError> {
         let object = object.into();
-        let loaded = open::open(&object, &rules)?;
+        let loaded = open::open(&object, &rules, residence)?;
         Self::of(loaded, rules, &object)
     }
 
@@ -123,17 +137,16 @@ impl Monitor {
         })
     }
 
-    /// True when the programs were loaded before, for all.
+    /// The origin of the programs.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.loaded.origin
+    }
+
+    /// True when the programs stay in the kernel.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.loaded.slot.claim.is_some()
-    }
-
-    /// The reason for which programs that are loaded for all were not looked for, where another user than root could
-    /// have put them there. This run has its own.
-    #[must_use]
-    pub fn untrusted(&self) -> Option<&crate::SharedError> {
-        self.loaded.untrusted.as_ref()
     }
 
     /// The paths of which the rules mean the files. They are looked for when the jail's tree stands,
@@ -189,6 +202,7 @@ impl Monitor {
             .map_err(canary::prepare("attaching the hooks"))?;
         let seen = self.fly_all(leaf, cgroup_id);
         drop(links);
+        let seen = seen.and_then(|seen| self.prove_single(leaf, cgroup_id).map(|()| seen));
         let mapped = self.rules.need(Need::Map);
         canary::recorded(&seen?, self.prevents(), mapped)
     }
@@ -208,20 +222,49 @@ impl Monitor {
     ) -> Result<Vec<Event>, CanaryError> {
         let mut seen = Vec::new();
         for end in self.flights() {
-            let jail = Jail {
-                started: started::TOLD,
-                canary: 1,
-                ..Jail::new(self.loaded.slot.index, network::NONE)
-            };
-            self.enter(cgroup_id, jail)
-                .map_err(canary::prepare("watching its cgroup"))?;
-            let flown = canary::fly(cgroup, end, self.prevents());
-            let left = self.loaded.maps.leave(cgroup_id);
-            seen.append(&mut self.take_canary_events());
-            flown?;
-            left.map_err(canary::prepare("forgetting its cgroup"))?;
+            seen.append(&mut self.fly(cgroup, cgroup_id, end)?);
         }
         Ok(seen)
+    }
+
+    fn fly(
+        &mut self,
+        cgroup: BorrowedFd<'_>,
+        cgroup_id: u64,
+        end: CanaryEnd,
+    ) -> Result<Vec<Event>, CanaryError> {
+        let jail = Jail {
+            started: started::TOLD,
+            canary: 1,
+            ..Jail::new(self.loaded.slot.index, network::NONE)
+        };
+        self.enter(cgroup_id, jail)
+            .map_err(canary::prepare("watching its cgroup"))?;
+        let flown = canary::fly(cgroup, end, self.prevents());
+        let left = self.loaded.maps.leave(cgroup_id);
+        let seen = self.take_canary_events();
+        flown?;
+        left.map_err(canary::prepare("forgetting its cgroup"))?;
+        Ok(seen)
+    }
+
+    /// Has canaries fly until one act is told once, where programs may still be called for links of a run that was killed.
+    fn prove_single(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<(), CanaryError> {
+        let doubted = |error| canary::prepare("asking who else has attached")(error);
+        if !self.loaded.programs.are_doubted().map_err(doubted)? {
+            return Ok(());
+        }
+        let program = canary::single::program()?;
+        let begun = Instant::now();
+        loop {
+            let end = CanaryEnd::Natural(program.as_raw_fd());
+            let seen = self.fly(cgroup, cgroup_id, end)?;
+            match canary::single::told_once(&seen) {
+                Err(CanaryError::Twice(_)) if begun.elapsed() < LETTING_GO => {}
+                told => break told?,
+            }
+        }
+        self.loaded.programs.are_single().map_err(doubted)
     }
 
     /// The canary's records are proof, not evidence of the run.

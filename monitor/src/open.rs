@@ -6,6 +6,7 @@ use std::thread;
 
 use aya::EbpfError;
 use aya::programs::ProgramError;
+use aya::sys::SyscallError;
 use nix::errno::Errno;
 use turnkey_abi::ABI_SYMBOL;
 
@@ -16,8 +17,9 @@ use crate::load;
 use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::programs::Programs;
-use crate::shared::{self, SharedError};
+use crate::shared::{self, Outcome, Shared, SharedError};
 use crate::slot::{Slot, SlotMaps};
+use crate::tier::Tier;
 
 /// Errors of starting the monitor. Nothing of it is left in the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +109,14 @@ pub enum OpenError {
     Map(#[from] aya::maps::MapError),
 }
 
+impl OpenError {
+    /// True when programs that are loaded for all were left alone, as another user than root could have put them there.
+    #[must_use]
+    pub fn is_distrust(&self) -> bool {
+        matches!(self, Self::Shared(SharedError::Untrusted { .. }))
+    }
+}
+
 /// The command that makes the kernel describe itself to turnkey.
 #[must_use]
 pub fn how_to_have_btf() -> &'static str {
@@ -127,30 +137,86 @@ pub(crate) struct Loaded {
     pub(crate) hooks: Hooks,
     pub(crate) maps: Maps,
     pub(crate) slot: Slot,
-    /// Kept from looking for programs that are loaded for all.
-    pub(crate) untrusted: Option<SharedError>,
+    pub(crate) origin: Origin,
     #[cfg(feature = "log")]
     pub(crate) lines: Option<crate::log::Lines>,
 }
 
-/// Takes the programs that are loaded for all, or loads them for this run alone.
-pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, OpenError> {
-    let (shared, untrusted) = match shared::open(object, rules.tier) {
-        Err(OpenError::Shared(error @ SharedError::Untrusted { .. })) => (None, Some(error)),
-        opened => (opened?, None),
+/// Residences of programs that have to be loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Residence {
+    /// The kernel, until `turnkey monitor unload` or the next boot, for runs to come. No program is called while no run
+    /// is watched, but for those at the kernel's own functions (hooks).
+    #[default]
+    Kernel,
+    /// The process that loads them: they leave the kernel with it.
+    Process,
+}
+
+/// Origins of a monitor's programs.
+#[derive(Debug)]
+pub enum Origin {
+    /// Loaded before, for all.
+    Found,
+    /// Loaded by this process, for all that come.
+    LoadedToStay,
+    /// Loaded for this process alone; the reason, where they were to stay or others could have been used.
+    Alone(Option<Box<OpenError>>),
+}
+
+/// Takes the programs that are loaded for all, or loads them.
+pub(crate) fn open(
+    object: &ObjectFile<'_>,
+    rules: &Rules,
+    residence: Residence,
+) -> Result<Loaded, OpenError> {
+    let alone = match shared_or_stay(object, rules.tier, residence)? {
+        Ok((shared, origin)) => {
+            return Ok(Loaded {
+                hooks: hooks::needed(rules, &shared.hooks),
+                programs: shared.programs,
+                maps: shared.maps,
+                slot: shared.slot,
+                origin,
+                #[cfg(feature = "log")]
+                lines: None,
+            });
+        }
+        Err(alone) => alone,
     };
-    match shared {
-        Some(shared) => Ok(Loaded {
-            hooks: hooks::needed(rules, &shared.hooks),
-            programs: shared.programs,
-            maps: shared.maps,
-            slot: shared.slot,
-            untrusted,
-            #[cfg(feature = "log")]
-            lines: None,
-        }),
-        None => own(object.bytes, rules, JAILS).map(|own| Loaded { untrusted, ..own }),
+    own(object.bytes, rules, JAILS).map(|own| Loaded {
+        origin: Origin::Alone(alone),
+        ..own
+    })
+}
+
+/// Loads nothing for all: with the reason, where that was wished for.
+type LoadsAlone = Option<Box<OpenError>>;
+
+/// The programs that are loaded for all, if need be by this process.
+fn shared_or_stay(
+    object: &ObjectFile<'_>,
+    tier: Tier,
+    residence: Residence,
+) -> Result<Result<(Shared, Origin), LoadsAlone>, OpenError> {
+    match shared::open(object, tier) {
+        Ok(Some(shared)) => return Ok(Ok((shared, Origin::Found))),
+        // Another user's folder is nobody's.
+        Err(error @ OpenError::Shared(SharedError::Untrusted { .. })) => {
+            return Ok(Err(Some(Box::new(error))));
+        }
+        Err(error) => return Err(error),
+        Ok(None) if residence == Residence::Process => return Ok(Err(None)),
+        Ok(None) => {}
     }
+    let origin = match shared::load_to_stay(object, tier) {
+        Ok(Outcome::Loaded) => Origin::LoadedToStay,
+        Ok(Outcome::Already) => Origin::Found,
+        // A host without a BPF file system, or a caller who may not use it: the run is the same, and starts later.
+        Err(error) => return Ok(Err(Some(Box::new(error)))),
+    };
+    let shared = shared::open(object, tier)?;
+    Ok(shared.map(|shared| (shared, origin)).ok_or(None))
 }
 
 /// The level of programs that watch jails: each is one group, wherever it stands.
@@ -189,7 +255,7 @@ pub(crate) fn own(object: &[u8], rules: &Rules, level: u32) -> Result<Loaded, Op
         programs: Programs::Own(Box::new(object.ebpf)),
         hooks,
         maps,
-        untrusted: None,
+        origin: Origin::Alone(None),
     })
 }
 
@@ -217,6 +283,14 @@ pub(crate) fn pin_failed(path: &Path) -> impl Fn(aya::pin::PinError) -> OpenErro
         path: path.display().to_string(),
         source,
     }
+}
+
+/// The kernel's answer as aya would hand it on.
+pub(crate) fn refused(call: &'static str, errno: Errno) -> ProgramError {
+    ProgramError::SyscallError(SyscallError {
+        call,
+        io_error: errno.into(),
+    })
 }
 
 pub(crate) fn explain_program(name: &'static str, error: ProgramError) -> OpenError {

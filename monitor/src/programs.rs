@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
+use aya::maps::MapError;
 use aya::programs::{Program, ProgramError};
 
 use crate::evidence::FinishError;
 use crate::open::OpenError;
+use crate::shared::HeldLinks;
 use crate::sys::{GroupHook, missed_runs};
 
 /// Every cgroup program, with where a group calls it: those for socket addresses, and that for new sockets.
@@ -27,9 +29,10 @@ pub(crate) enum Programs {
     /// Programs that stay in the kernel.
     Shared {
         programs: Vec<(String, OwnedFd)>,
-        /// Links: as long as a process holds these, the programs act, even when they are taken out of the
-        /// file system meanwhile.
-        _links: Vec<OwnedFd>,
+        /// Links to tracepoints: the programs act as long as a process holds these.
+        links: HeldLinks,
+        /// Links to the kernel's functions: these act even when they are taken out of the file system meanwhile.
+        _hooks: Vec<OwnedFd>,
     },
 }
 
@@ -50,6 +53,22 @@ impl Programs {
                 let (_, program) = found.ok_or(OpenError::Incomplete { name })?;
                 Ok(program.as_fd())
             }
+        }
+    }
+
+    /// True while the kernel may call a program for the link of a run that was killed, too.
+    pub(crate) fn are_doubted(&self) -> Result<bool, MapError> {
+        match self {
+            Self::Own(_) => Ok(false),
+            Self::Shared { links, .. } => links.are_doubted(),
+        }
+    }
+
+    /// A canary has shown that one act is told once.
+    pub(crate) fn are_single(&mut self) -> Result<(), MapError> {
+        match self {
+            Self::Own(_) => Ok(()),
+            Self::Shared { links, .. } => links.are_single(),
         }
     }
 

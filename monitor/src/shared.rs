@@ -4,10 +4,13 @@
 //! /sys/fs/bpf/turnkey/              root's alone; its lock is held while a run loads
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
+//!     held                          numbers of the links to tracepoints, which have no name: those who watch hold them
 //!     anchor/                       links to a group without processes, the only thing elsewhere
 //!     slots/0/ slots/1/ …           what one jail has; its lock is held by the run that watches it
 //!     tables/ filters/              rules that were compiled before, and syscall filters
 //! ```
+//!
+//! The first run as root makes it, unless it is to leave nothing ([`crate::Residence`]).
 //!
 //! A run that finds its object here uses it, and holds all of it by descriptors of its own: taking the
 //! files away ends nothing that runs. There is no daemon and no register besides these files.
@@ -18,6 +21,7 @@
 mod anchor;
 mod claim;
 mod folder;
+mod held;
 mod kept;
 mod pin;
 mod status;
@@ -28,7 +32,6 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData};
 
-use crate::hooks::is_program;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
@@ -43,8 +46,10 @@ pub(crate) use claim::Claim;
 pub use claim::hierarchy;
 pub use folder::SharedError;
 use folder::{Folder, found};
+pub(crate) use held::{HeldLinks, LETTING_GO};
 pub use kept::filter;
 pub(crate) use kept::table;
+pub(crate) use pin::load_to_stay;
 pub use pin::{Outcome, load, unload};
 pub use status::{SharedVersion, WatchedJail, status};
 
@@ -84,14 +89,15 @@ pub(crate) fn open(object: &ObjectFile<'_>, tier: Tier) -> Result<Option<Shared>
 
 fn take(folder: &Folder) -> Result<Shared, OpenError> {
     let mut maps = maps(folder)?;
-    let links = links(folder)?;
-    let attached = links.iter().map(|(name, _)| name);
-    let hooks: Vec<_> = attached.filter(|name| is_program(name)).cloned().collect();
+    let linked = opened(&folder.links(), names(folder.links())?)?;
+    let (hooks, linked): (Vec<_>, Vec<_>) = linked.into_iter().unzip();
     let slot = claim::take(folder, &mut maps)?;
+    let programs = programs(folder, &hooks)?;
     Ok(Shared {
         programs: Programs::Shared {
-            programs: programs(folder, &hooks)?,
-            _links: links.into_iter().map(|(_, link)| link).collect(),
+            links: HeldLinks::take(folder, &programs)?,
+            programs,
+            _hooks: linked,
         },
         hooks,
         maps,
@@ -109,10 +115,6 @@ fn maps(folder: &Folder) -> Result<Maps, OpenError> {
 /// A pinned map.
 fn map(path: &Path) -> Result<MapData, SharedError> {
     MapData::from_pin(path).map_err(|error| SharedError::pinned(path, error))
-}
-
-fn links(folder: &Folder) -> Result<Vec<(String, OwnedFd)>, OpenError> {
-    opened(&folder.links(), names(folder.links())?)
 }
 
 /// Opens the pins of these names.

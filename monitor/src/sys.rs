@@ -15,7 +15,10 @@ mod ring;
 mod slot_data;
 mod table;
 
-pub(crate) use bpf::{GroupHook, link_to_group, missed_runs, pin, pinned, takes_entries};
+pub(crate) use bpf::{
+    GroupHook, link_by_number, link_to_group, link_to_tracepoint, missed_runs, number_of_program,
+    numbers_of_link, pin, pinned, takes_entries,
+};
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;
 pub(crate) use slot_data::SharedSlotData;
@@ -172,6 +175,9 @@ pub(crate) enum CanaryEnd {
     Exec,
     /// mmap(2), of memory that is executable and holds no file
     Map,
+    /// None: the canary opens a file that is not there, makes a child, and executes what this descriptor holds, which
+    /// ends at once.
+    Natural(RawFd),
 }
 
 /// Paths of a canary are shorter.
@@ -186,6 +192,8 @@ pub(crate) struct Flight {
     pub(crate) denied: Option<(&'static CStr, &'static CStr)>,
     /// Opened or executed at the end.
     pub(crate) deadly: &'static CStr,
+    /// Opened by one that is to live, and not there.
+    pub(crate) absent: &'static CStr,
     /// The act that is to kill the canary.
     pub(crate) end: CanaryEnd,
 }
@@ -240,6 +248,13 @@ fn canary(flight: &Flight) -> i32 {
             execute(flight.deadly);
         }
         CanaryEnd::Map => map_code(),
+        CanaryEnd::Natural(program) => {
+            open(flight.absent);
+            if !made_a_child() {
+                return canary_status::NO_CHILD;
+            }
+            execute_descriptor(program);
+        }
     }
     canary_status::ALIVE
 }
@@ -387,4 +402,21 @@ fn execute(path: &CStr) -> Option<Errno> {
     // SAFETY: both lists end in a null pointer, and every string in a zero.
     unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
     Some(Errno::last())
+}
+
+/// Executes what a descriptor holds; returns only when that fails.
+fn execute_descriptor(program: RawFd) {
+    let none = [std::ptr::null::<libc::c_char>()];
+    let (empty, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
+    // SAFETY: both lists end in a null pointer, and the path in a zero.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program,
+            empty,
+            none.as_ptr(),
+            none.as_ptr(),
+            flags,
+        )
+    };
 }

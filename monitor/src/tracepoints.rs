@@ -5,6 +5,7 @@
 //! have another task interrupted there first. The programs that decide are called by perf then, which
 //! keeps the CPU until they are done.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use aya::Ebpf;
@@ -13,7 +14,8 @@ use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use nix::errno::Errno;
 
 use crate::load::program;
-use crate::open::{OpenError, answered, explain_program};
+use crate::open::{OpenError, answered, explain_program, refused};
+use crate::sys;
 
 /// A program at a tracepoint.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,11 @@ const BY_PERF: &[Tracepoint] = &[
     direct("signal_generate"),
 ];
 
+/// Most programs that there are at tracepoints.
+pub(crate) const MOST_TRACEPOINTS: u32 = 7;
+const _: () = assert!(WHOLE.len() <= MOST_TRACEPOINTS as usize);
+const _: () = assert!(BY_PERF.len() <= MOST_TRACEPOINTS as usize);
+
 /// Tracepoint programs that are loaded.
 pub(crate) fn tracepoints(by_perf: bool) -> &'static [Tracepoint] {
     if by_perf { BY_PERF } else { WHOLE }
@@ -85,29 +92,44 @@ impl Tracepoint {
         Ok(())
     }
 
-    /// As [`Self::attach`], as long as a process holds the link.
-    pub(crate) fn link(self, ebpf: &mut Ebpf) -> Result<FdLink, OpenError> {
+    /// Lets the kernel call a program that was loaded before, as long as a process holds the link. The program is open,
+    /// and pinned at that path.
+    pub(crate) fn link_pinned(
+        self,
+        program: BorrowedFd<'_>,
+        pin: &Path,
+    ) -> Result<OwnedFd, OpenError> {
         let name = self.program;
         match self.way {
             Way::Direct => {
-                let program: &mut BtfTracePoint = program(ebpf, name)?;
-                let link = program.attach().and_then(|id| program.take_link(id));
-                let link = link.map_err(|source| explain_program(name, source))?;
-                Ok(link.into())
-            }
-            Way::Perf(group, event) => {
-                let program: &mut TracePoint = program(ebpf, name)?;
-                let link = program
-                    .attach(group, event)
-                    .and_then(|id| program.take_link(id))
-                    .map_err(|source| explain_event(name, source))?;
-                FdLink::try_from(link).map_err(|source| OpenError::Program {
-                    name,
-                    source: Box::new(source),
+                let link = sys::link_to_tracepoint(program);
+                link.map_err(|errno| {
+                    explain_program(name, refused("bpf_raw_tracepoint_open", errno))
                 })
             }
+            Way::Perf(group, event) => perf_link((name, pin), (group, event)),
         }
     }
+}
+
+/// A link to a trace event of perf, of a program that is pinned there.
+fn perf_link(
+    (name, pin): (&'static str, &Path),
+    (group, event): (&str, &str),
+) -> Result<OwnedFd, OpenError> {
+    let link = TracePoint::from_pin(pin).and_then(|mut program| {
+        let link = program.attach(group, event)?;
+        program.take_link(link)
+    });
+    let link = link.map_err(|source| explain_event(name, source))?;
+    let unnumbered = |source| OpenError::Program {
+        name,
+        source: Box::<dyn std::error::Error + Send + Sync>::from(source),
+    };
+    let link = FdLink::try_from(link).map_err(unnumbered)?;
+    // aya does not hand its descriptor out.
+    let ours = sys::link_by_number(link.info().map_err(unnumbered)?.id());
+    ours.map_err(|errno| explain_program(name, refused("bpf_link_get_fd_by_id", errno)))
 }
 
 /// Directories with the numbers of trace events; `Documentation/trace/events.rst`.

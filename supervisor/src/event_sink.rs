@@ -21,6 +21,8 @@ use crate::{clock, machine};
 pub trait RunObserver {
     /// A line that people should know of: something was made in another way, or is lost.
     fn notice(&mut self, _line: &str) {}
+    /// A line for those who want to know more: nothing is lost.
+    fn remark(&mut self, _line: &str) {}
     /// The jail stands, and its program starts next.
     fn started(&mut self, _limits: &JailLimits) {}
     /// A group of others is under the rules from now on.

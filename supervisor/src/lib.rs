@@ -84,3 +84,4 @@ pub use required_layers::Strictness;
 pub use run::{FinishedRun, RunPlace, RunRequest, enter, run};
 pub use settle::{SettledPolicy, plan};
 pub use terminal::{Terminal, restore_all};
+pub use turnkey_monitor::Residence;

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use turnkey_facts::Event;
 use turnkey_facts::LayerReport;
 use turnkey_jailer::{Held, JailCgroups};
-use turnkey_monitor::{Available, FileId, Monitor, Tier, WatchedPath};
+use turnkey_monitor::{Available, FileId, Monitor, Origin, Residence, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
@@ -50,6 +50,7 @@ impl MonitorHandle {
     pub fn open(
         policy: &Policy,
         (strictness, has_group): (Strictness, bool),
+        residence: Residence,
     ) -> anyhow::Result<MonitorHandle> {
         if strictness == Strictness::Unmonitored {
             return Ok(MonitorHandle::nobody(
@@ -61,7 +62,7 @@ impl MonitorHandle {
         }
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
-        match Monitor::open(object(), rules) {
+        match Monitor::open_in(residence, object(), rules) {
             Ok(monitor) => {
                 let effective = effective(tier, &monitor);
                 Ok(MonitorHandle {
@@ -139,9 +140,19 @@ impl MonitorHandle {
     }
 
     /// The reason why programs that others have loaded were not used, where there are some: they could be anybody's.
-    pub fn untrusted(&self) -> Option<String> {
-        let untrusted = self.monitor.as_ref().and_then(Monitor::untrusted);
-        untrusted.map(ToString::to_string)
+    pub fn distrusted(&self) -> Option<String> {
+        match self.monitor.as_ref()?.origin() {
+            Origin::Alone(Some(error)) if error.is_distrust() => Some(format!(
+                "the programs are loaded for this run alone: {error}"
+            )),
+            _ => None,
+        }
+    }
+
+    /// True when this run has loaded the programs, and they stay.
+    pub fn stays(&self) -> bool {
+        let origin = self.monitor.as_ref().map(Monitor::origin);
+        matches!(origin, Some(Origin::LoadedToStay))
     }
 
     /// True when the monitor watches.
@@ -274,11 +285,12 @@ fn effective(tier: Tier, monitor: &Monitor) -> String {
     if !hooks.attached.is_empty() {
         told += &format!(", {} hooks", hooks.attached.len());
     }
-    if monitor.is_shared() {
-        told += ", programs loaded before";
-    }
-    if let Some(error) = monitor.untrusted() {
-        told += &format!(", programs loaded for this run alone: {error}");
+    match monitor.origin() {
+        Origin::Found => told += ", programs loaded before",
+        Origin::Alone(Some(error)) => {
+            told += &format!(", programs loaded for this run alone: {error}");
+        }
+        Origin::LoadedToStay | Origin::Alone(None) => {}
     }
     if let Some(lack) = hooks.lack(tier) {
         told += &format!("; {lack}");

@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::Context;
 use turnkey_jailer::{Plan, Prepared, StandardStreams};
+use turnkey_monitor::Residence;
 use turnkey_policy::Policy;
 
 use crate::filter_cache;
@@ -42,19 +43,19 @@ pub fn prepare(
         Ok(Plan { layer, ..plan })
     };
     match monitor_handle::is_optional(policy) {
-        true => one_after_the_other(planned()?, *strictness, streams),
-        false => side_by_side(policy, planned, streams),
+        true => one_after_the_other(planned()?, (*strictness, request.residence), streams),
+        false => side_by_side((policy, request.residence), planned, streams),
     }
 }
 
 /// The monitor first, where the jail is another one when it cannot be had.
 fn one_after_the_other(
     plan: Plan,
-    strictness: Strictness,
+    (strictness, residence): (Strictness, Residence),
     streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     let may_have_group = !plan.host.hierarchies.closed;
-    let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group))?;
+    let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group), residence)?;
     let plan = watched_or_not(plan, monitor.watches());
     let prepared = plan.prepare_with(streams, filter_cache::of, |_| ())?;
     let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
@@ -69,14 +70,14 @@ fn one_after_the_other(
 /// Both at the same time, where the jail is the same whether the monitor can be had or not: each takes milliseconds,
 /// and neither needs more of the other than its empty group.
 fn side_by_side(
-    policy: &Policy,
+    (policy, residence): (&Policy, Residence),
     planned: impl FnOnce() -> anyhow::Result<Plan>,
     streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();
         let body = move || {
-            let mut monitor = MonitorHandle::open(policy, (Strictness::Whole, true))?;
+            let mut monitor = MonitorHandle::open(policy, (Strictness::Whole, true), residence)?;
             // The channel is closed when there will be no jail, which is told as what it is.
             if let Ok(group) = shown.recv() {
                 monitor.prove(policy, Option::transpose(group)?.as_ref())?;

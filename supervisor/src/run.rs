@@ -8,6 +8,7 @@ use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::{JailError, Plan, rootless};
+use turnkey_monitor::Residence;
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
 
@@ -41,6 +42,8 @@ pub struct RunRequest {
     pub syscalls: bool,
     /// Hides credentials in the report and the events.
     pub redact: bool,
+    /// The residence of the monitor's programs that this run has to load.
+    pub residence: Residence,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
     /// Are told of each finding at once, and of the verdict.
@@ -62,6 +65,7 @@ impl RunRequest {
             capture: false,
             syscalls: false,
             redact: true,
+            residence: Residence::Kernel,
             events: None,
             sinks: Vec::new(),
             layer: None,
@@ -69,6 +73,10 @@ impl RunRequest {
         }
     }
 }
+
+/// Told by the run that leaves them.
+const STAYS: &str = "the monitor's programs stay in the kernel, so that later runs start faster; nothing calls them while no run is \
+                     watched (`turnkey monitor unload` removes them, --leave-nothing leaves none)";
 
 /// The place that runs of this process are made from.
 #[derive(Debug)]
@@ -181,9 +189,11 @@ fn attempt(
         prepared,
     } = prepare(settled, request, inside)?;
 
-    if let Some(error) = monitor.untrusted() {
-        let line = format!("the programs are loaded for this run alone: {error}");
+    if let Some(line) = monitor.distrusted() {
         sink.observer.notice(&line);
+    }
+    if monitor.stays() {
+        sink.observer.remark(STAYS);
     }
 
     let confining = prepared.start()?;

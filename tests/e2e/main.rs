@@ -25,6 +25,7 @@ mod kernel_objects;
 mod landlock;
 mod layers;
 mod learn;
+mod left_loaded;
 mod leftovers;
 mod lifetime;
 mod limits;

@@ -8,6 +8,7 @@ use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
 mod layers;
+mod monitor;
 mod moved;
 mod overrides;
 mod report;
@@ -16,6 +17,7 @@ mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
+pub use monitor::{MonitorCommand, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
@@ -185,6 +187,9 @@ pub struct RunArguments {
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+    /// Leave none of the monitor's programs in the kernel for later runs; those that are loaded already are used and stay
+    #[arg(long, help_heading = "Policy")]
+    pub leave_nothing: bool,
     /// The layer that outlives the run.
     #[command(flatten)]
     pub layer: LayerArguments,
@@ -455,33 +460,6 @@ pub struct DoctorArguments {
     /// For programs: one JSON object, schema turnkey.doctor/v1
     #[arg(long)]
     pub json: bool,
-}
-
-/// `turnkey monitor`.
-#[derive(Debug, Subcommand)]
-pub enum MonitorCommand {
-    /// Load the programs for all runs, until the next boot or `unload`.
-    Load,
-    /// List the loaded programs and the monitored jails; exit code 1 when this version's programs are not loaded.
-    Status(StatusArguments),
-    /// Unload the programs. Running jails stay monitored.
-    Unload(UnloadArguments),
-}
-
-/// `turnkey monitor status`.
-#[derive(Debug, Args)]
-pub struct StatusArguments {
-    /// For programs: one JSON object, schema turnkey.monitor/v1
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `turnkey monitor unload`.
-#[derive(Debug, Args)]
-pub struct UnloadArguments {
-    /// Unload the programs of every version
-    #[arg(long)]
-    pub all: bool,
 }
 
 #[cfg(test)]

@@ -125,10 +125,28 @@ static void map_values(const char *path)
     MUST(mmap(NULL, info.value_size, PROT_READ | PROT_WRITE, MAP_SHARED, map, 0) == MAP_FAILED ? -1 : 0);
 }
 
-/* What the watcher of a jail holds: each program, link and map, the memory of a seat, and the links to the jail's group. */
+/* Has each tracepoint call its program, as long as this process lives. */
+static void attach_to_tracepoints(const char *pins)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/programs", pins);
+    DIR *directory = list(path);
+    for (struct dirent *entry; (entry = next_of(directory)) != NULL;) {
+        const char *name = entry->d_name;
+        if (strncmp(name, "sys_", 4) != 0 && strncmp(name, "sched_", 6) != 0 && strncmp(name, "signal_", 7) != 0)
+            continue;
+        int program = pinned(format("%s/%s", path, name));
+        union bpf_attr what = { .raw_tracepoint = { .prog_fd = program } };
+        MUST(syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &what, sizeof what));
+    }
+    closedir(directory);
+}
+
+/* What the watcher of a jail holds: each program, link and map, the memory of a slot, and the links to tracepoints and to the jail's
+ * group. */
 static void watch(const char *folder, int group)
 {
-    char pins[256], seat[300];
+    char pins[256], slot[300];
     DIR *directory = list(folder);
     struct dirent *version = next_of(directory);
     MUST(version == NULL ? -1 : 0);
@@ -137,10 +155,11 @@ static void watch(const char *folder, int group)
     open_all(pins, "maps");
     open_all(pins, "links");
     open_all(pins, "programs");
-    snprintf(seat, sizeof seat, "%s/seats/0", pins);
-    map_values(format("%s/room", seat));
-    map_ring(format("%s/records", seat));
-    map_ring(format("%s/verdicts", seat));
+    snprintf(slot, sizeof slot, "%s/slots/0", pins);
+    map_values(format("%s/data", slot));
+    map_ring(format("%s/records", slot));
+    map_ring(format("%s/verdicts", slot));
+    attach_to_tracepoints(pins);
     for (int i = 0; i < HOOKS; i++) {
         int program = pinned(format("%s/programs/%s", pins, hooks[i].name));
         union bpf_attr what = {

@@ -127,7 +127,7 @@ fn ours() -> [(&'static str, Phase, &'static [&'static str]); 4] {
     [
         (UNPRIVILEGED, Phase::Unloaded, &["--unmonitored"]),
         (UNMONITORED, Phase::Unloaded, &["--unmonitored"]),
-        (COLD, Phase::Unloaded, &[]),
+        (COLD, Phase::Unloaded, &["--leave-nothing"]),
         (WARM, Phase::Loaded, &[]),
     ]
 }

@@ -92,7 +92,7 @@ pub struct Cold {
 /// The same with nothing loaded before.
 pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
     stage.enter(Phase::Unloaded)?;
-    let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
+    let mut ours = stage.as_root(&turnkey(stage, &["--leave-nothing"], &PROGRAM));
     let (sums, took) = seen(stage, &mut ours, starts, &names()?)?;
     let starts = u32::try_from(starts)?;
     let verifier = |(_, call): &(bool, String)| call.ends_with(VERIFIER);

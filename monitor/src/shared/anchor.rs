@@ -11,11 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aya::Ebpf;
-use aya::programs::ProgramError;
-use aya::sys::SyscallError;
 use nix::errno::Errno;
 
-use crate::open::{OpenError, explain_program};
+use crate::open::{OpenError, explain_program, refused};
 use crate::programs::GROUP_HOOKS;
 use crate::sys;
 
@@ -70,7 +68,7 @@ fn link(group: &Path, ebpf: &Ebpf) -> Result<Option<Vec<(&'static str, OwnedFd)>
             Ok(link) => links.push((name, link)),
             // css_tryget_online_from_dir() in kernel/cgroup/cgroup.c, of a group that was removed.
             Err(Errno::ENOENT | Errno::ENODEV) => return Ok(None),
-            Err(errno) => return Err(explain_program(name, refused(errno))),
+            Err(errno) => return Err(explain_program(name, refused("bpf_link_create", errno))),
         }
     }
     Ok(Some(links))
@@ -83,14 +81,6 @@ fn keep(links: &[(&str, OwnedFd)], pins: &Path) -> Result<(), OpenError> {
         sys::pin(link.as_fd(), &path).map_err(found(&path))?;
     }
     Ok(())
-}
-
-/// The kernel's answer as aya would hand it on.
-fn refused(errno: Errno) -> ProgramError {
-    ProgramError::SyscallError(SyscallError {
-        call: "bpf_link_create",
-        io_error: errno.into(),
-    })
 }
 
 /// Takes it away, if it is there.

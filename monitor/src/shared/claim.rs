@@ -62,9 +62,9 @@ pub(super) fn take(folder: &Folder, maps: &mut Maps) -> Result<Slot, OpenError> 
     Err(SharedError::Full.into())
 }
 
-/// Makes the slots that stay.
-pub(super) fn make_slots(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
-    for index in 0..KEPT {
+/// Makes the first slots of those that stay.
+pub(super) fn make_slots(folder: &Folder, maps: &mut Maps, slots: u32) -> Result<(), OpenError> {
+    for index in 0..slots {
         try_take(folder, maps, index)?;
     }
     Ok(())

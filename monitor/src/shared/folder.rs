@@ -32,6 +32,11 @@ pub enum SharedError {
     /// No BPF file system is mounted where it belongs, and it cannot be.
     #[error("no BPF file system can be mounted on {BPF}: mount -t bpf -o mode=0700 bpf {BPF}")]
     NotMounted(#[source] nix::Error),
+    /// The mounts of this process leave with it, and no BPF file system is among them.
+    #[error(
+        "no BPF file system is mounted on {BPF}, and one mounted here would be gone with this process's mounts"
+    )]
+    NotLasting,
     /// Another user than root could have put programs there.
     #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: {fix}")]
     Untrusted {
@@ -116,8 +121,14 @@ impl Folder {
         self.0.join("programs")
     }
 
+    /// The links to the kernel's functions, and the lock of those to tracepoints.
     pub(super) fn links(&self) -> PathBuf {
         self.0.join("links")
+    }
+
+    /// The map of [`super::held`].
+    pub(super) fn held(&self) -> PathBuf {
+        self.0.join("held")
     }
 
     /// The links to the group of [`super::anchor`].
@@ -240,9 +251,21 @@ pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
     }
 }
 
+/// True when what is mounted now is seen by others than this process and those that it makes: it has the mounts of the
+/// first process that it knows.
+pub(super) fn mounts_last() -> bool {
+    let [own, first] = ["/proc/self/ns/mnt", "/proc/1/ns/mnt"].map(fs::read_link);
+    own.is_ok_and(|own| first.is_ok_and(|first| own == first))
+}
+
+/// True when the BPF file system is mounted where it belongs.
+pub(super) fn is_mounted() -> bool {
+    statfs(BPF).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC)
+}
+
 /// Mounts the BPF file system where hosts have it, if it is not mounted: most do at boot.
 fn mount_bpf() -> Result<(), SharedError> {
-    if statfs(BPF).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC) {
+    if is_mounted() {
         return Ok(());
     }
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

@@ -14,10 +14,12 @@ use crate::programs::GROUP_HOOKS;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
 
-use super::anchor;
+use super::claim::{self, KEPT};
 use super::folder::{
-    Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,
+    Folder, SharedError, UNFINISHED, all, found, is_mounted, lock_root, make, mounts_last, remove,
+    root, root_is_there,
 };
+use super::{anchor, held};
 
 /// Outcomes of loading for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +36,40 @@ pub enum Outcome {
 /// # Errors
 /// When the kernel does not take it, or there is no BPF file system. Nothing is left behind then.
 pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome, OpenError> {
-    let object = object.into();
     let _lock = lock_root()?;
-    let folder = Folder::of(&object);
+    load_locked(&object.into(), tier, KEPT)
+}
+
+/// Most versions of the programs that runs leave in the kernel, each of which takes more than ten megabytes of it.
+const MOST_VERSIONS: usize = 3;
+/// Slots that a run makes which leaves the programs: others are made when runs are watched beside each other.
+const SLOTS_AT_FIRST: u32 = 1;
+
+/// As [`load`], for a run that was not asked to: it makes room first, so that builds that come and go do not fill the
+/// kernel's memory.
+pub(crate) fn load_to_stay(object: &ObjectFile<'_>, tier: Tier) -> Result<Outcome, OpenError> {
+    if !is_mounted() && !mounts_last() {
+        return Err(SharedError::NotLasting.into());
+    }
+    let _lock = lock_root()?;
+    let own = Folder::of(object).name();
+    let mut others = Vec::new();
+    for folder in all()? {
+        if folder.is_finished() && folder.name() != own {
+            let made = fs::metadata(folder.path()).and_then(|data| data.modified());
+            others.push((made.map_err(found(folder.path()))?, folder));
+        }
+    }
+    others.sort_by_key(|(made, _)| *made);
+    let many = (others.len() + 1).saturating_sub(MOST_VERSIONS);
+    for (_, old) in others.iter().take(many) {
+        take_away(old)?;
+    }
+    load_locked(object, tier, SLOTS_AT_FIRST)
+}
+
+fn load_locked(object: &ObjectFile<'_>, tier: Tier, slots: u32) -> Result<Outcome, OpenError> {
+    let folder = Folder::of(object);
     for left in all()? {
         if !left.is_finished() {
             remove(left.path())?;
@@ -49,7 +82,7 @@ pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome
         return Ok(Outcome::Already);
     }
     let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
-    let finished = fill(&unfinished, &folder.name(), object.bytes, tier).and_then(|()| {
+    let finished = fill((&unfinished, &folder.name()), object.bytes, tier, slots).and_then(|()| {
         Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?)
     });
     if finished.is_err() {
@@ -60,7 +93,12 @@ pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome
 }
 
 /// Fills a folder, which is to have that name.
-fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), OpenError> {
+fn fill(
+    (folder, name): (&Folder, &str),
+    object: &[u8],
+    tier: Tier,
+    slots: u32,
+) -> Result<(), OpenError> {
     let directories = [
         folder.maps(),
         folder.programs(),
@@ -74,12 +112,12 @@ fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), Op
     let by_perf = interrupts_tracepoints_here();
     let mut object = crate::load::object(object, (SLOTS, JAILS), tier, by_perf)?;
     object.load()?;
-    object.attach_in(&folder.links())?;
     let hooks = hooks::attach_all_in(&mut object, tier, &folder.links())?;
     anchor::attach(name, &object.ebpf, &folder.anchor())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
     pin_maps(&object.ebpf, &folder.maps())?;
-    super::claim::make_slots(folder, &mut super::maps(folder)?)
+    held::make(folder)?;
+    claim::make_slots(folder, &mut super::maps(folder)?, slots)
 }
 
 fn pin_programs(
@@ -130,11 +168,7 @@ pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedErro
     let mut gone = Vec::new();
     for folder in folders {
         if folder.is_there()? {
-            // Out of sight first: a run that comes now finds nothing rather than half of it.
-            let aside = folder.aside();
-            fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
-            remove(&aside)?;
-            anchor::detach(&folder.name())?;
+            take_away(&folder)?;
             gone.push(folder.name());
         }
     }
@@ -143,4 +177,13 @@ pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedErro
     }
     drop(lock);
     Ok(gone)
+}
+
+/// Takes a version away, under the lock. Jails that are watched by it stay watched.
+fn take_away(folder: &Folder) -> Result<(), SharedError> {
+    // Out of sight first: a run that comes now finds nothing rather than half of it.
+    let aside = folder.aside();
+    fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
+    remove(&aside)?;
+    anchor::detach(&folder.name())
 }

@@ -13,7 +13,7 @@ use crate::tier::Tier;
 
 use super::claim::cgroup;
 use super::folder::{Folder, all};
-use super::names;
+use super::{held, names};
 
 /// A version of the programs that is loaded for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct SharedVersion {
     pub tier: Tier,
     /// Number of programs.
     pub programs: usize,
+    /// True when some process watches, so that tracepoints of the host call the programs. Unknown of another version
+    /// of the wire types, which may keep it elsewhere.
+    pub watching: Option<bool>,
     /// Number of slots that stay made.
     pub slots: usize,
     /// The jails that it watches; `None` when it speaks another version of the wire types.
@@ -67,6 +70,7 @@ fn version(folder: &Folder, current: &str) -> Result<SharedVersion, OpenError> {
         tier: folder.tier(),
         programs: names(folder.programs())?.len(),
         slots: names(folder.slots())?.len(),
+        watching: speaks_ours.then(|| held::is_watching(folder)).transpose()?,
         jails: speaks_ours.then(|| jails(folder)).transpose()?,
         name,
     })

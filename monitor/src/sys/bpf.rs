@@ -9,7 +9,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_info, bpf_prog_type};
+use aya_obj::generated::{
+    bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_prog_info, bpf_prog_type,
+};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -50,16 +52,40 @@ pub(crate) fn link_to_group(
     descriptor(bpf_cmd::BPF_LINK_CREATE, &mut attributes)
 }
 
+/// Has the tracepoint that a program was verified for call it, as long as the link is open; `BPF_RAW_TRACEPOINT_OPEN`.
+/// Kernels before 6.10 answer `EEXIST` while the tracepoint calls it already; later ones call it once for each link.
+pub(crate) fn link_to_tracepoint(program: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
+    let mut attributes = no_attributes();
+    attributes.raw_tracepoint.prog_fd = program.as_raw_fd().cast_unsigned();
+    descriptor(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attributes)
+}
+
+/// Opens a link that some process holds, by its number; `BPF_LINK_GET_FD_BY_ID`. Numbers are given anew.
+pub(crate) fn link_by_number(number: u32) -> nix::Result<OwnedFd> {
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_6.__bindgen_anon_1.link_id = number;
+    descriptor(bpf_cmd::BPF_LINK_GET_FD_BY_ID, &mut attributes)
+}
+
+/// The numbers of a link and of the program that it has called; `BPF_OBJ_GET_INFO_BY_FD`.
+pub(crate) fn numbers_of_link(link: BorrowedFd<'_>) -> nix::Result<(u32, u32)> {
+    // SAFETY: integers throughout, of which zeros are values.
+    let info: bpf_link_info = unsafe { info_of(link) }?;
+    Ok((info.id, info.prog_id))
+}
+
+/// The number of a program; `BPF_OBJ_GET_INFO_BY_FD`.
+pub(crate) fn number_of_program(program: BorrowedFd<'_>) -> nix::Result<u32> {
+    // SAFETY: integers throughout, of which zeros are values.
+    let info: bpf_prog_info = unsafe { info_of(program) }?;
+    Ok(info.id)
+}
+
 /// Runs of a program that the kernel has left out, because it ran there already; `BPF_OBJ_GET_INFO_BY_FD`. Kernels
 /// before 5.12 do not count. The same as in `/proc/self/fdinfo`, for a tenth of the time.
 pub(crate) fn missed_runs(program: BorrowedFd<'_>) -> nix::Result<u64> {
     // SAFETY: integers throughout, of which zeros are values.
-    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
-    let mut attributes = no_attributes();
-    attributes.info.bpf_fd = program.as_raw_fd().cast_unsigned();
-    attributes.info.info_len = size_of_in_u32::<bpf_prog_info>();
-    attributes.info.info = (&raw mut info).addr() as u64;
-    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attributes)?;
+    let info: bpf_prog_info = unsafe { info_of(program) }?;
     Ok(info.recursion_misses)
 }
 
@@ -78,6 +104,21 @@ pub(crate) fn takes_entries(function: u32) -> bool {
     attributes.__bindgen_anon_3.insn_cnt = COUNT;
     attributes.__bindgen_anon_3.license = LICENSE.as_ptr().addr() as u64;
     descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attributes).is_ok()
+}
+
+/// The kernel's description of an object; `BPF_OBJ_GET_INFO_BY_FD`.
+///
+/// # Safety
+/// Zeros are a value of the type, and it is the one that the kernel has for this kind of object.
+unsafe fn info_of<T>(object: BorrowedFd<'_>) -> nix::Result<T> {
+    // SAFETY: as the caller says.
+    let mut info: T = unsafe { std::mem::zeroed() };
+    let mut attributes = no_attributes();
+    attributes.info.bpf_fd = object.as_raw_fd().cast_unsigned();
+    attributes.info.info_len = size_of_in_u32::<T>();
+    attributes.info.info = (&raw mut info).addr() as u64;
+    bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attributes)?;
+    Ok(info)
 }
 
 fn no_attributes() -> bpf_attr {

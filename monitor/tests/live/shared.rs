@@ -3,7 +3,11 @@
 use std::os::fd::AsFd;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use aya::maps::{Array, Map, MapData};
+use aya::programs::BtfTracePoint;
 use turnkey_abi::fault;
 use turnkey_monitor::{Monitor, Tier, compile, shared};
 use turnkey_policy::{EnforcementMode, Policy};
@@ -82,6 +86,81 @@ fn a_slot_whose_jail_outlives_its_watcher_is_nobody_elses() {
     }
 }
 
+/// True when tracepoints call the programs.
+fn are_called() -> bool {
+    let versions = shared::status(OBJECT).expect("it can be asked");
+    versions
+        .iter()
+        .any(|version| version.watching == Some(true))
+}
+
+/// The host pays for the programs at tracepoints only while a run is watched.
+#[test]
+fn programs_that_are_loaded_are_called_as_long_as_somebody_watches() {
+    load(OBJECT);
+    assert!(!are_called(), "nobody watches");
+    let (first, second) = (Group::new(), Group::new());
+    let forbids = policy(&kill_reading(SECRET));
+    let [one, another] = [&first, &second].map(|group| watch(OBJECT, &forbids, group));
+    for monitor in [one, another] {
+        assert!(are_called(), "a run is watched");
+        assert_eq!(run(&first, READ).stdout, b"", "the rule acts");
+        drop(monitor);
+    }
+    assert!(!are_called(), "the last has gone");
+    assert_eq!(
+        run(&first, READ).stdout,
+        b"root\n",
+        "the control: nobody is asked"
+    );
+    let third = Group::new();
+    let last = watch(OBJECT, &forbids, &third);
+    assert!(are_called(), "attached anew");
+    assert_eq!(run(&third, READ).stdout, b"", "the rule acts");
+    last.finish(drop).expect("the evidence can be read");
+    assert!(!are_called(), "finished");
+}
+
+/// The folder of the object that [`load`] loads.
+fn folder() -> std::path::PathBuf {
+    let versions = shared::status(OBJECT).expect("it can be asked");
+    let name = &versions.first().expect("it is loaded").name;
+    std::path::Path::new("/sys/fs/bpf/turnkey").join(name)
+}
+
+/// From Linux 6.10 on the kernel calls a program once for each link, also for that of a run that was just killed.
+#[test]
+fn a_program_that_is_called_twice_is_waited_for() {
+    load(OBJECT);
+    let program = folder().join("programs/sched_process_fork");
+    let program = BtfTracePoint::from_pin(program);
+    let mut other = program.expect("the program is pinned");
+    let link = other.attach().expect("nobody has attached it");
+
+    // As a killed run leaves it: a number without a link.
+    let held = MapData::from_pin(folder().join("held")).expect("the numbers are pinned");
+    let mut numbers: Array<_, u32> = Map::Array(held).try_into().expect("an array");
+    for index in 0..numbers.len() - 1 {
+        numbers.set(index, u32::MAX, 0).expect("it can be written");
+    }
+    let group = Group::new();
+    let begun = Instant::now();
+    let proved = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(LEAVING);
+            other.detach(link).expect("it is attached");
+        });
+        let rules = compile(&policy(""), tier()).expect("the policy compiles");
+        let mut monitor = Monitor::open(OBJECT, rules).expect("it waits where the kernel does");
+        monitor.canary(group.directory.as_fd(), group.id())
+    });
+    proved.unwrap_or_else(|error| panic!("{}", chain(&error)));
+    assert!(begun.elapsed() >= LEAVING, "only when one act is told once");
+}
+
+/// Time that the links of another take to go.
+const LEAVING: Duration = Duration::from_millis(300);
+
 /// Takes away every group that stands for loaded programs, until it is told to end; how many those were.
 fn take_groups_away(end: &AtomicBool) -> usize {
     let mut taken = 0;
@@ -103,7 +182,7 @@ fn take_groups_away(end: &AtomicBool) -> usize {
 fn a_group_that_somebody_else_takes_away_keeps_nobody_from_loading() {
     nothing_is_loaded();
     let end = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let others = scope.spawn(|| take_groups_away(&end));
         for _ in 0..4 {
             let loaded = shared::load(OBJECT, tier());

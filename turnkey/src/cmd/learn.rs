@@ -237,6 +237,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         quiet: arguments.quiet,
         terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
+        leave_nothing: false,
         directory: arguments.directory,
         overrides: arguments.overrides,
         command: arguments.command,

@@ -26,7 +26,9 @@ fn load() -> Result<u8, Failure> {
     let available = Available::here();
     let outcome = shared::load(object(), available.tier).map_err(anyhow::Error::from)?;
     let what = match outcome {
-        Outcome::Loaded => "loaded for every run until the next boot, or `turnkey monitor unload`",
+        Outcome::Loaded => {
+            "loaded for every run until the next boot, or `turnkey monitor unload`; called only while a run is watched"
+        }
         Outcome::Already => "loaded already",
     };
     output::line(&format!("{}: {what}", available.tier));
@@ -71,6 +73,7 @@ struct LoadedVersion<'a> {
     tier: &'static str,
     programs: usize,
     slots: usize,
+    watching: Option<bool>,
     jails: Option<Vec<WatchedJailView>>,
 }
 
@@ -108,6 +111,7 @@ fn version(version: &SharedVersion) -> LoadedVersion<'_> {
         tier: version.tier.name(),
         programs: version.programs,
         slots: version.slots,
+        watching: version.watching,
         jails,
     }
 }
@@ -125,7 +129,7 @@ fn text(versions: &[SharedVersion]) -> String {
     let mut text = String::new();
     for version in versions {
         text += &format!(
-            "{} {}: {} programs, tier {}, {} slots\n",
+            "{} {}: {} programs, tier {}, {} slots{}\n",
             version.name,
             if version.current {
                 "(current)"
@@ -135,6 +139,11 @@ fn text(versions: &[SharedVersion]) -> String {
             version.programs,
             version.tier,
             version.slots,
+            match version.watching {
+                Some(true) => ", attached",
+                Some(false) => ", attached to no tracepoint",
+                None => "",
+            },
         );
         match &version.jails {
             None => text += "  its jails are told by the turnkey that loaded it\n",
@@ -169,6 +178,7 @@ mod tests {
             tier: Tier::Lsm,
             programs: 48,
             slots: 4,
+            watching: Some(true),
             jails: Some(vec![WatchedJail {
                 cgroup_id: 77,
                 cgroup: Some("/sys/fs/cgroup/turnkey\u{1b}[31m".into()),
@@ -182,7 +192,9 @@ mod tests {
     #[test]
     fn what_is_loaded_is_told_with_its_jails() {
         let told = text(&[loaded()]);
-        assert!(told.contains("2-0011223344556677 (current): 48 programs, tier lsm, 4 slots"));
+        assert!(
+            told.contains("2-0011223344556677 (current): 48 programs, tier lsm, 4 slots, attached")
+        );
         assert!(told.contains("5 records, 1 lost, condemned"));
         assert!(
             !told.contains('\u{1b}'),
@@ -195,6 +207,7 @@ mod tests {
     fn jails_of_another_version_are_unknown_and_not_none() {
         let other = SharedVersion {
             current: false,
+            watching: None,
             jails: None,
             ..loaded()
         };

@@ -15,8 +15,8 @@ use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{
-    FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter,
-    standard_error, standard_output,
+    FinishedRun, Residence, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink,
+    enter, standard_error, standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -102,11 +102,16 @@ pub fn under(
         capture: arguments.capture,
         syscalls: arguments.syscalls,
         redact: !arguments.no_redact,
+        residence: match arguments.leave_nothing {
+            true => Residence::Process,
+            false => Residence::Kernel,
+        },
         events: events.transpose()?,
         sinks: sinks?,
         export,
     };
     let mut observer = CallerTerminal {
+        silent: arguments.quiet,
         // The whole screen is the program's.
         quiet: arguments.quiet || has_terminal,
         progress: None,
@@ -166,6 +171,9 @@ fn beside_the_progress_line(sink: Sink, is_terminal: bool) -> Sink {
 
 /// The caller's terminal, on which a run shows how far it is.
 struct CallerTerminal<'t> {
+    /// As the caller wishes.
+    silent: bool,
+    /// Without a line of turnkey's own on the screen.
     quiet: bool,
     progress: Option<ProgressLine>,
     taker: Option<EventTaker<'t>>,
@@ -174,6 +182,12 @@ struct CallerTerminal<'t> {
 impl RunObserver for CallerTerminal<'_> {
     fn notice(&mut self, line: &str) {
         output::line(line);
+    }
+
+    fn remark(&mut self, line: &str) {
+        if !self.silent {
+            output::line(line);
+        }
     }
 
     fn started(&mut self, limits: &JailLimits) {

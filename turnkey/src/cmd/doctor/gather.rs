@@ -219,6 +219,8 @@ fn monitor(policy: &Policy, hierarchies: Option<&CgroupHierarchies>) -> Result<S
 fn rehearse(directory: &Path, best_effort: bool) -> Result<(), String> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", "--profile", DEFAULT, "--quiet", "--report", "-"]);
+    // Who asks what a host can do has not asked to change it.
+    command.arg("--leave-nothing");
     command.arg("--workdir").arg(directory);
     if best_effort {
         command.arg("--best-effort");

@@ -159,7 +159,7 @@ fn preemption(facts: &HostFacts) -> CheckFinding {
 fn shared(facts: &HostFacts) -> CheckFinding {
     let check = OpenCheck {
         name: "monitor-load",
-        needed_for: "starting runs without loading the monitor's programs anew, after `turnkey monitor load`",
+        needed_for: "starting every run but the first without loading the monitor's programs anew",
         source: "/sys/fs/bpf",
     };
     match &facts.shared {
