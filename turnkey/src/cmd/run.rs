@@ -220,7 +220,7 @@ fn tell_story(report: &Report, arguments: &RunArguments) {
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
-    if quiet {
+    if quiet && report.error.is_none() {
         let _ = turnkey_report::terminal::lost_alerts(report, &mut text);
     }
     if let Some(kept) = report.kept.as_ref().filter(|_| quiet) {
