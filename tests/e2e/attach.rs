@@ -6,15 +6,18 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
-use turnkey_tests::{binary, eventually, finish, outside, scratch};
+use turnkey_tests::{binary, eventually, finish, scratch};
 
 /// A group of the test's, as a service or a container has one; what is in it dies with it.
 pub struct OthersGroup {
-    path: PathBuf,
-    name: String,
+    /// The path of its directory.
+    pub path: PathBuf,
+    /// As `--cgroup` takes it.
+    pub name: String,
 }
 
 impl OthersGroup {
+    /// An empty one.
     pub fn new() -> OthersGroup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -137,7 +140,7 @@ impl Others {
 }
 
 /// Turnkey, attached: it has said that it watches.
-struct Attached {
+pub struct Attached {
     child: Child,
     said: Vec<String>,
     report: PathBuf,
@@ -145,7 +148,8 @@ struct Attached {
 }
 
 impl Attached {
-    fn to(target: &[&str], options: &[&str]) -> Attached {
+    /// Begun, and watching.
+    pub fn to(target: &[&str], options: &[&str]) -> Attached {
         Attached::by(&mut Command::new(binary()), target, options)
     }
 
@@ -177,7 +181,7 @@ impl Attached {
         assert!(sent.expect("kill can be run").success());
     }
 
-    fn end(self) -> (i32, Value, String) {
+    pub fn end(self) -> (i32, Value, String) {
         let Output { status, stderr, .. } = finish(self.child);
         let said = self.said.concat() + &String::from_utf8_lossy(&stderr);
         let text =
@@ -188,7 +192,7 @@ impl Attached {
 }
 
 /// The rules that the report says were broken.
-fn broken(report: &Value) -> Vec<&str> {
+pub fn broken(report: &Value) -> Vec<&str> {
     let rows = report["violations"].as_array().expect("a list");
     rows.iter().filter_map(|row| row["rule"].as_str()).collect()
 }
@@ -442,138 +446,4 @@ fn what_cannot_be_attached_to_is_125_with_the_fix() {
     let run = run.expect("turnkey can be started");
     assert_eq!(run.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&run.stderr).contains("is for `turnkey attach`"));
-}
-
-/// A container as runc makes it: its program, and the settings of its runtime.
-fn bundle(directory: &Path, group: &str) {
-    let root = directory.join("rootfs");
-    std::fs::create_dir_all(root.join("etc")).expect("a test can make directories");
-    std::fs::write(root.join("etc/shadow"), "root:x:::\n").expect("a test can write");
-    const SOURCE: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
-        int main(void) { char text[4]; if (read(0, text, 1) != 1) return 3;\n\
-        int file = open(\"/etc/shadow\", O_RDONLY); return read(file, text, 4) == 4 ? 0 : 4; }\n";
-    let (source, program) = (directory.join("program.c"), root.join("program"));
-    std::fs::write(&source, SOURCE).expect("a test can write");
-    let [source, program] = [source, program].map(|path| path.display().to_string());
-    // There is nothing else in its tree.
-    let (compiled, _) = outside("cc", &["-static", "-o", &program, &source]);
-    assert!(compiled.success());
-    let made = Command::new("runc")
-        .arg("spec")
-        .current_dir(directory)
-        .status();
-    assert!(made.expect("runc is installed").success());
-    let config = directory.join("config.json");
-    let text = std::fs::read_to_string(&config).expect("runc wrote it");
-    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
-    settings["process"]["terminal"] = false.into();
-    settings["process"]["args"] = serde_json::json!(["/program"]);
-    settings["linux"]["cgroupsPath"] = group.into();
-    std::fs::write(&config, settings.to_string()).expect("a test can write");
-}
-
-/// Has runc call turnkey before the program starts.
-fn add_hook(directory: &Path, reports: &Path) {
-    let config = directory.join("config.json");
-    let text = std::fs::read_to_string(&config).expect("runc wrote it");
-    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
-    let arguments = [
-        "turnkey",
-        "oci-hook",
-        "--reports",
-        &reports.display().to_string(),
-    ];
-    settings["hooks"]["createRuntime"] =
-        serde_json::json!([{ "path": binary(), "args": arguments }]);
-    std::fs::write(&config, settings.to_string()).expect("a test can write");
-}
-
-/// A container of runc in a group; `end` writes the byte that its program waits for.
-struct Container {
-    child: Child,
-}
-
-impl Container {
-    fn start(directory: &Path, id: &str) -> Container {
-        let mut command = Command::new("runc");
-        command.args(["run", id]).current_dir(directory);
-        let child = command.stdin(Stdio::piped()).spawn();
-        Container {
-            child: child.expect("runc can be started"),
-        }
-    }
-
-    fn end(mut self) -> i32 {
-        let mut input = self.child.stdin.take().expect("it is a pipe");
-        // It may be dead.
-        let _ = input.write_all(b"x");
-        drop(input);
-        finish(self.child).status.code().unwrap_or(-1)
-    }
-}
-
-#[test]
-fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
-    let (directory, group) = (scratch(), OthersGroup::new());
-    let id = format!("web-{}", std::process::id());
-    bundle(directory.path(), &format!("{}/web", group.name));
-    let control = Container::start(directory.path(), &id);
-    assert_eq!(control.end(), 0, "the control: it reads");
-
-    let early = Attached::to(&["--cgroup", &group.name], &[]);
-    let container = Container::start(directory.path(), &id);
-    assert_eq!(container.end(), 137, "killed before it had the content");
-    let (code, report, said) = early.end();
-    assert_eq!(code, 121, "{said}");
-    // What the runtime does for its container is no behaviour of the container's.
-    let findings = report["findings"].as_array().expect("a list").iter();
-    let grave: Vec<_> = findings
-        .filter(|finding| finding["score"] != 0)
-        .map(|finding| &finding["id"])
-        .collect();
-    assert_eq!(grave, ["credential-file"], "{said}");
-
-    let container = Container::start(directory.path(), &id);
-    let inside = group.path.join("web/cgroup.procs");
-    eventually("its program waits", || {
-        let procs = std::fs::read_to_string(&inside).unwrap_or_default();
-        let runs = |pid: &str| {
-            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
-            exe.is_ok_and(|exe| exe.ends_with("program"))
-        };
-        procs.lines().any(runs)
-    });
-    let late = Attached::to(&["--container", &id], &[]);
-    assert_eq!(container.end(), 137);
-    let (code, report, said) = late.end();
-    assert_eq!(
-        (code, report["attached"]["found_count"].as_u64()),
-        (121, Some(1)),
-        "{said}"
-    );
-}
-
-#[test]
-fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without() {
-    let (directory, group) = (scratch(), OthersGroup::new());
-    let id = format!("hooked-{}", std::process::id());
-    bundle(directory.path(), &format!("{}/web", group.name));
-    add_hook(directory.path(), directory.path());
-    let container = Container::start(directory.path(), &id);
-    assert_eq!(container.end(), 137, "killed before it had the content");
-    let report = directory.path().join(format!("{id}.json"));
-    eventually("the watcher has written its report", || report.exists());
-    let text = std::fs::read_to_string(&report).expect("it is there");
-    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
-    assert_eq!(report["status"], "killed_by_policy", "{text}");
-    assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
-    assert_eq!(
-        report["attached"]["found_count"], 0,
-        "its program had not started"
-    );
-
-    // A watcher that cannot be had: its report has no place.
-    add_hook(directory.path(), &directory.path().join("missing"));
-    let container = Container::start(directory.path(), &id);
-    assert_eq!(container.end(), 1, "the program is not started");
 }

@@ -5,6 +5,7 @@ mod attach;
 mod behaviours;
 mod bombs;
 mod check;
+mod containers;
 mod crowd;
 mod decoys;
 mod doctor;

@@ -15,7 +15,7 @@ mod report;
 mod sinks;
 mod terminal;
 
-pub use attach::{AttachArguments, AttachTarget, OciHookArguments};
+pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use monitor::{MonitorCommand, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
@@ -47,6 +47,9 @@ pub enum TurnkeyCommand {
     /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
     /// container that cannot be watched is not started.
     OciHook(OciHookArguments),
+    /// Stand where an engine expects runc or crun: make no container without the hook of `oci-hook`, and hand each command on to
+    /// the real runtime.
+    OciRuntime(OciRuntimeArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
     Profiles(ProfilesArguments),
     /// Check profiles for errors and likely mistakes.

@@ -10,6 +10,7 @@ pub mod layers;
 pub mod learn;
 pub mod monitor;
 pub mod oci_hook;
+pub mod oci_runtime;
 pub mod pages;
 pub mod profiles;
 pub mod report;

@@ -63,6 +63,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
         cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
+        cli::TurnkeyCommand::OciRuntime(arguments) => cmd::oci_runtime::oci_runtime(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),

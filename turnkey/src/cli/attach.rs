@@ -1,5 +1,6 @@
 //! `turnkey attach`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,6 +84,20 @@ pub struct OciHookArguments {
     /// The directory of the reports, each named for its container
     #[arg(long, value_name = "DIR", default_value = "/var/log/turnkey")]
     pub reports: PathBuf,
+}
+
+/// `turnkey oci-runtime`.
+#[derive(Debug, Args)]
+pub struct OciRuntimeArguments {
+    /// The real runtime: runc or crun
+    #[arg(long, value_name = "PROGRAM", default_value = "runc")]
+    pub runtime: PathBuf,
+    /// The hook's own arguments.
+    #[command(flatten)]
+    pub hook: OciHookArguments,
+    /// The runtime's options and command, behind --
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub words: Vec<OsString>,
 }
 
 /// The group that is attached to, by one of its names.

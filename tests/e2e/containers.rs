@@ -1,0 +1,207 @@
+//! Containers of others: what runc starts, early, late, by a hook and behind the wrapper.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use turnkey_tests::{binary, eventually, finish, outside, scratch};
+
+use crate::attach::{Attached, OthersGroup, broken};
+
+/// A container as runc makes it: its program, and the settings of its runtime.
+fn bundle(directory: &Path, group: &str) {
+    let root = directory.join("rootfs");
+    std::fs::create_dir_all(root.join("etc")).expect("a test can make directories");
+    std::fs::write(root.join("etc/shadow"), "root:x:::\n").expect("a test can write");
+    const SOURCE: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        int main(void) { char text[4]; if (read(0, text, 1) != 1) return 3;\n\
+        int file = open(\"/etc/shadow\", O_RDONLY); return read(file, text, 4) == 4 ? 0 : 4; }\n";
+    let (source, program) = (directory.join("program.c"), root.join("program"));
+    std::fs::write(&source, SOURCE).expect("a test can write");
+    let [source, program] = [source, program].map(|path| path.display().to_string());
+    // There is nothing else in its tree.
+    let (compiled, _) = outside("cc", &["-static", "-o", &program, &source]);
+    assert!(compiled.success());
+    let made = Command::new("runc")
+        .arg("spec")
+        .current_dir(directory)
+        .status();
+    assert!(made.expect("runc is installed").success());
+    let config = directory.join("config.json");
+    let text = std::fs::read_to_string(&config).expect("runc wrote it");
+    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
+    settings["process"]["terminal"] = false.into();
+    settings["process"]["args"] = serde_json::json!(["/program"]);
+    settings["linux"]["cgroupsPath"] = group.into();
+    std::fs::write(&config, settings.to_string()).expect("a test can write");
+}
+
+/// Has runc call turnkey before the program starts.
+fn add_hook(directory: &Path, reports: &Path) {
+    let config = directory.join("config.json");
+    let text = std::fs::read_to_string(&config).expect("runc wrote it");
+    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
+    let arguments = [
+        "turnkey",
+        "oci-hook",
+        "--reports",
+        &reports.display().to_string(),
+    ];
+    settings["hooks"]["createRuntime"] =
+        serde_json::json!([{ "path": binary(), "args": arguments }]);
+    std::fs::write(&config, settings.to_string()).expect("a test can write");
+}
+
+/// A container of runc in a group; `end` writes the byte that its program waits for.
+struct Container {
+    child: Child,
+}
+
+impl Container {
+    fn start(directory: &Path, id: &str) -> Container {
+        Container::by(Command::new("runc"), directory, id)
+    }
+
+    /// As what stands for runc makes it.
+    fn by(mut command: Command, directory: &Path, id: &str) -> Container {
+        command.args(["run", id]).current_dir(directory);
+        let child = command.stdin(Stdio::piped()).spawn();
+        Container {
+            child: child.expect("runc can be started"),
+        }
+    }
+
+    fn end(mut self) -> i32 {
+        let mut input = self.child.stdin.take().expect("it is a pipe");
+        // It may be dead.
+        let _ = input.write_all(b"x");
+        drop(input);
+        finish(self.child).status.code().unwrap_or(-1)
+    }
+}
+
+#[test]
+fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("web-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    let control = Container::start(directory.path(), &id);
+    assert_eq!(control.end(), 0, "the control: it reads");
+
+    let early = Attached::to(&["--cgroup", &group.name], &[]);
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 137, "killed before it had the content");
+    let (code, report, said) = early.end();
+    assert_eq!(code, 121, "{said}");
+    // What the runtime does for its container is no behaviour of the container's.
+    let findings = report["findings"].as_array().expect("a list").iter();
+    let grave: Vec<_> = findings
+        .filter(|finding| finding["score"] != 0)
+        .map(|finding| &finding["id"])
+        .collect();
+    assert_eq!(grave, ["credential-file"], "{said}");
+
+    let container = Container::start(directory.path(), &id);
+    let inside = group.path.join("web/cgroup.procs");
+    eventually("its program waits", || {
+        let procs = std::fs::read_to_string(&inside).unwrap_or_default();
+        let runs = |pid: &str| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.ends_with("program"))
+        };
+        procs.lines().any(runs)
+    });
+    let late = Attached::to(&["--container", &id], &[]);
+    assert_eq!(container.end(), 137);
+    let (code, report, said) = late.end();
+    assert_eq!(
+        (code, report["attached"]["found_count"].as_u64()),
+        (121, Some(1)),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("hooked-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    add_hook(directory.path(), directory.path());
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 137, "killed before it had the content");
+    let report = directory.path().join(format!("{id}.json"));
+    eventually("the watcher has written its report", || report.exists());
+    let text = std::fs::read_to_string(&report).expect("it is there");
+    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    assert_eq!(report["status"], "killed_by_policy", "{text}");
+    assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
+    assert_eq!(
+        report["attached"]["found_count"], 0,
+        "its program had not started"
+    );
+
+    // A watcher that cannot be had: its report has no place.
+    add_hook(directory.path(), &directory.path().join("missing"));
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 1, "the program is not started");
+}
+
+/// What stands where an engine expects runc.
+fn wrapper(arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.arg("oci-runtime").args(arguments).arg("--");
+    command
+}
+
+#[test]
+fn behind_the_wrapper_a_runtime_makes_no_container_that_nobody_watches() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("wrapped-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    let reports = directory.path().display().to_string();
+    // A watcher that cannot be had: first, as the hook stays in the bundle.
+    let nowhere = format!("{reports}/missing");
+    let unwatched = Container::by(wrapper(&["--reports", &nowhere]), directory.path(), &id);
+    assert_eq!(unwatched.end(), 1, "the program is not started");
+
+    let config = directory.path().join("config.json");
+    let text = std::fs::read_to_string(&config).expect("it is there");
+    let without = text.replace(&nowhere, &reports);
+    std::fs::write(&config, without).expect("a test can write");
+    let container = Container::by(wrapper(&["--reports", &reports]), directory.path(), &id);
+    assert_eq!(container.end(), 137, "killed before it had the content");
+    let report = directory.path().join(format!("{id}.json"));
+    eventually("the watcher has written its report", || report.exists());
+    let text = std::fs::read_to_string(&report).expect("it is there");
+    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
+    assert_eq!(report["attached"]["found_count"], 0, "from its beginning");
+}
+
+#[test]
+fn every_other_command_of_a_runtime_is_as_without_the_wrapper() {
+    for words in [
+        &["--version"][..],
+        &["state", "no-such-container"],
+        &["features"],
+        &["spec", "--help"],
+    ] {
+        let plain = Command::new("runc")
+            .args(words)
+            .output()
+            .expect("runc is installed");
+        let wrapped = wrapper(&[])
+            .args(words)
+            .output()
+            .expect("turnkey can be started");
+        assert_eq!(wrapped.status.code(), plain.status.code(), "{words:?}");
+        assert_eq!(wrapped.stdout, plain.stdout, "{words:?}");
+    }
+    let refused = wrapper(&[]).args(["create", "--bun=/x", "web"]).output();
+    let refused = refused.expect("turnkey can be started");
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("`--bun=/x` is not known to turnkey")
+    );
+}
