@@ -50,8 +50,9 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 10] = [
+pub const ONE_OF_EACH: [&str; 11] = [
     "usr/bin/turnkey",
+    "usr/bin/turnkey-runc",
     "usr/lib/systemd/system/turnkey-monitor.service",
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
@@ -94,6 +95,12 @@ fn scripts(root: &Path, stage: &Path) -> Result<()> {
 /// The binary, and the files that are copied as they are.
 fn of_the_checkout(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
     put(&fs::read(turnkey)?, &stage.join("usr/bin/turnkey"), 0o755)?;
+    let wrapper = root.join("packaging/turnkey-runc");
+    put(
+        &fs::read(wrapper)?,
+        &stage.join("usr/bin/turnkey-runc"),
+        0o755,
+    )?;
     for (from, to) in FILES {
         let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
         put(&bytes, &stage.join(to), 0o644)?;
@@ -232,7 +239,7 @@ mod tests {
         ] {
             assert!(stage.join(file).is_file(), "{file}");
         }
-        for file in ["usr/bin/turnkey", "DEBIAN/prerm"] {
+        for file in ["usr/bin/turnkey", "usr/bin/turnkey-runc", "DEBIAN/prerm"] {
             let mode = fs::metadata(stage.join(file))
                 .expect("there")
                 .permissions()
