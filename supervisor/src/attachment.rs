@@ -22,7 +22,8 @@ use self::group::ForeignGroup;
 use self::watch::watch;
 use crate::event_sink::{EventSink, RunObserver};
 use crate::monitor_handle::MonitorHandle;
-use crate::{advice, clock, finish};
+use crate::sinks::OpenSink;
+use crate::{advice, clock, machine};
 
 /// One attachment that is asked for.
 pub struct AttachmentRequest {
@@ -36,6 +37,8 @@ pub struct AttachmentRequest {
     pub redact: bool,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
+    /// Are told of each finding at once, and of the verdict.
+    pub sinks: Vec<OpenSink>,
 }
 
 /// The result of an attachment.
@@ -68,6 +71,8 @@ pub fn attach(
     let clock = clock::now();
     let events = (request.events.take(), request.redact);
     let mut sink = EventSink::new(events, &policy, clock, observer);
+    let sinks = (std::mem::take(&mut request.sinks), request.redact);
+    sink.alert(sinks, &policy, &[])?;
     let outcome = require(&policy).and_then(|()| attempt(&request, &policy, &mut sink));
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| AttachmentOutcome::not_made(&error));
@@ -136,6 +141,7 @@ fn attempt(
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<AttachmentOutcome> {
     let group = &request.group;
+    group.claim();
     let mut monitor = MonitorHandle::open_tree(policy, group.level())?;
     monitor.require_no_files()?;
     let beside = group.beside().context("the monitor could not be tried")?;
@@ -176,7 +182,7 @@ fn attempt(
     if found_count == 0 {
         sink.await_program();
     }
-    sink.observer.attached(&attached);
+    sink.attached(&attached);
 
     let begun = std::time::Instant::now();
     let course = watch(watched, (group, had_processes), &mut monitor, sink)?;
@@ -212,13 +218,14 @@ fn told(
     let clock: Clock = sink.clock();
     let mut seen = sink.finish(outcome.evidence.records);
     let unwritten = seen.unwritten.take();
+    let alerts = seen.alerts.take();
     let report = Report::build(ReportInputs {
         policy,
         best_effort: false,
         clock,
-        id: clock::run_id(),
+        id: seen.id,
         command: &[],
-        host: finish::host()?,
+        host: machine::host()?,
         ending: outcome.ending,
         attached: outcome.attached,
         usage: None,
@@ -237,9 +244,12 @@ fn told(
         observations: seen.observations,
         engine: seen.engine,
     });
-    let report = match request.redact {
+    let mut report = match request.redact {
         true => redact::report(report).context("could not redact the report")?,
         false => report,
     };
+    if let Some(alerts) = alerts {
+        report.sinks = alerts.conclude(&report);
+    }
     Ok(FinishedAttachment { report, unwritten })
 }

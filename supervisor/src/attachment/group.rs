@@ -16,6 +16,8 @@ use nix::libc::CGROUP2_SUPER_MAGIC;
 use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::UnlinkatFlags;
+use rustix::fs::{FlockOperation, flock};
+use turnkey_jailer::sweep;
 
 /// The inode of the host's own cgroup namespace: `PROC_CGROUP_INIT_INO` of `linux/proc_ns.h`.
 const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
@@ -190,6 +192,13 @@ impl ForeignGroup {
         format!("the processes of {} could not be listed", group.display())
     }
 
+    /// Tells runs that sweep what others have left that this group is waited for. Where its owner is a run that lives, nobody
+    /// sweeps it, and this is tried again.
+    pub fn claim(&self) {
+        let shared = FlockOperation::NonBlockingLockShared;
+        let _ = flock(&self.directory, shared);
+    }
+
     /// Makes a group beside it, at the same level, with a leaf below: canaries fly there.
     ///
     /// # Errors
@@ -197,10 +206,13 @@ impl ForeignGroup {
     pub fn beside(&self) -> anyhow::Result<BesideGroup> {
         let above = openat(&self.directory, "..", DIRECTORY, Mode::empty());
         let above = above.context("the group above cannot be opened")?;
+        sweep(&turnkey_jailer::paths::place_of(&above)?);
         let name = format!("turnkey-canary-{}", std::process::id());
         make_in(above.as_fd(), &name)
             .with_context(|| format!("no group can be made beside {}", self.name.display()))?;
         let directory = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
+        // Runs that start meanwhile leave it alone, with its leaf.
+        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
         let mut beside = BesideGroup {
             id: fstat(&directory)?.st_ino,
             leaf: None,

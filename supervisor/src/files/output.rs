@@ -96,11 +96,7 @@ impl CallerOutput {
     pub fn open(self) -> io::Result<OpenOutput> {
         match self.to {
             OutputTarget::Inherited(stream) => Ok(OpenOutput::Stream(File::from(stream))),
-            OutputTarget::Stream(handle) => {
-                let stream = reopen(&handle, OFlag::O_WRONLY).map_err(unread)?;
-                fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
-                Ok(OpenOutput::Stream(File::from(stream)))
-            }
+            OutputTarget::Stream(handle) => Ok(OpenOutput::Stream(open_stream(&handle)?)),
             OutputTarget::File(place) => {
                 let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
                 // What is the caller's own keeps its rights.
@@ -113,6 +109,17 @@ impl CallerOutput {
                 }
                 Ok(OpenOutput::File(File::from(unnamed), place))
             }
+        }
+    }
+}
+
+impl CallerOutput {
+    /// Opens it to write at its end. A file that is there stays, as far as it is the caller's or root's own, and has no other name.
+    pub fn append(self) -> io::Result<File> {
+        match self.to {
+            OutputTarget::Inherited(stream) => Ok(File::from(stream)),
+            OutputTarget::Stream(handle) => open_stream(&handle),
+            OutputTarget::File(place) => place.append(),
         }
     }
 }
@@ -163,6 +170,29 @@ impl OpenOutput {
 }
 
 impl OutputName {
+    fn append(&self) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY
+            | OFlag::O_APPEND
+            | OFlag::O_CREAT
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
+        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE)?;
+        let stat = fstat(&file)?;
+        let why = match kind(&stat) {
+            OutputKind::File if !paths::is_trusted(stat.st_uid) => {
+                "it is a file of another user; name another one"
+            }
+            OutputKind::File if stat.st_nlink != 1 => {
+                "this file has another name as well; name another one"
+            }
+            OutputKind::File => return Ok(File::from(file)),
+            _ => "it is no file any more",
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+
     /// linkat(2) does not replace, so what was there is replaced by way of a name of our own.
     fn publish(&self, file: &File) -> io::Result<()> {
         match self.link(file, &self.name) {
@@ -281,6 +311,13 @@ pub fn is_sink(stat: &FileStat) -> bool {
 /// admin-guide/devices.txt of the kernel: consoles and serial lines, /dev/tty, pseudo-terminals.
 fn is_terminal(device: (u64, u64)) -> bool {
     matches!(device, (4 | 136..=143, _) | (5, 0 | 1))
+}
+
+/// A stream is written as it is, and waited for.
+fn open_stream(handle: &OwnedFd) -> io::Result<File> {
+    let stream = reopen(handle, OFlag::O_WRONLY).map_err(unread)?;
+    fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
+    Ok(File::from(stream))
 }
 
 fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {

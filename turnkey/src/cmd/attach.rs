@@ -10,6 +10,7 @@ use turnkey_report::{Attachment, Report};
 use turnkey_supervisor::RunObserver;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
+use turnkey_supervisor::sinks::FoundSink;
 
 use super::run::{opened, write};
 use crate::cli::AttachArguments;
@@ -26,7 +27,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         nix::unistd::setsid().context("no session could be made")?;
     }
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = RunOutputs::find(report, events, None)?;
+    let outputs = RunOutputs::find(report, events, None)?.and_sinks(arguments.sinks.find()?)?;
     let mode = arguments.mode.iter().map(|mode| ("mode", mode.as_str()));
     let overrides = Overrides::from_flags(mode).context("the flags could not be taken")?;
     let policy = turnkey_policy::load(&arguments.profile, &files::read_text, &overrides)
@@ -38,12 +39,14 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         let started = opened("events", events)?.start();
         started.context("could not write events")
     });
+    let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let request = AttachmentRequest {
         group,
         before_program: arguments.target.pid.filter(|_| arguments.before_program),
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
         events: events.transpose()?,
+        sinks: sinks?,
     };
     let mut observer = Follower {
         quiet: arguments.quiet,
@@ -84,12 +87,12 @@ impl RunObserver for Follower {
 }
 
 fn tell_story(report: &Report, arguments: &AttachArguments) {
-    if arguments.quiet && report.error.is_none() {
-        return;
-    }
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
-    let _ = turnkey_report::terminal::story(report, &mut text, colour);
+    let _ = match arguments.quiet && report.error.is_none() {
+        true => turnkey_report::terminal::lost_alerts(report, &mut text),
+        false => turnkey_report::terminal::story(report, &mut text, colour),
+    };
     output::text(&String::from_utf8_lossy(&text));
 }
