@@ -108,6 +108,7 @@ pub fn watch(
             killed: false,
         };
         let mut taken: Option<Instant> = None;
+        let mut looked = Instant::now();
         let mut more = false;
         loop {
             let over = |rest: Duration| taken.map(|taken| taken + rest);
@@ -123,6 +124,10 @@ pub fn watch(
             };
             if matches!(input, WatchInput::Tick) {
                 group.claim();
+            }
+            if looked.elapsed() >= LONGEST_TICK {
+                looked = Instant::now();
+                monitor.forget_orphans()?;
             }
             match input {
                 WatchInput::Events | WatchInput::Tick => {
