@@ -1,12 +1,16 @@
 //! Attacks on receivers: whoever reaches a socket or knows the secret makes alerts up.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
 
-use turnkey_tests::{Ran, Run, scratch};
+use serde_json::json;
+use turnkey_tests::{NOBODY, Ran, Run, eventually, scratch};
 
 use super::receiver::{Answer, Receiver, SECRET};
-use super::with_secret;
+use super::{sink, with_secret};
 
 fn expect_refused(ran: &Ran, said: &str) {
     ran.expect_code(125);
@@ -55,6 +59,40 @@ fn a_receivers_socket_in_what_the_jail_is_shown_is_refused() {
         assert_eq!(&entry[..8], b"MESSAGE=");
     }
     assert_eq!(relay.requests().len(), 2);
+}
+
+/// Of a socket in another user's directory nobody can be sure but by the socket itself.
+#[test]
+fn a_socket_that_another_user_puts_in_the_place_of_the_receivers_gets_nothing() {
+    for (owner, is_found) in [(NOBODY, false), (0, true)] {
+        let (place, signs) = (scratch(), scratch());
+        chown(place.path(), Some(owner), None).expect("root gives files away");
+        let name = place.path().join("socket");
+        let first = Receiver::unix(&name, |_| Answer::Gone);
+        let run = Run::new()
+            .option(&format!("--to webhook:unix:{}", name.display()))
+            .option(&format!("--write {}", signs.path().display()));
+        let signs = signs.path().to_str().expect("UTF-8");
+        let script = "touch $0/runs; while ! [ -e $0/go ]; do sleep 0.01; done";
+        let mut command = run.command(&["sh", "-c", script, signs]);
+        command.env("TURNKEY_WEBHOOK_SECRET", SECRET);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = Instant::now();
+        let child = command.spawn().expect("turnkey can be started");
+        eventually("it runs", || Path::new(signs).join("runs").exists());
+        std::fs::remove_file(&name).expect("it is there");
+        let second = Receiver::unix(&name, |_| Answer::Status(200));
+        chown(&name, Some(owner), None).expect("root gives files away");
+        std::fs::write(Path::new(signs).join("go"), "").expect("it can be written");
+        let ran = run.end(child, started);
+        let told = sink(&ran.report, "webhook");
+        let count = |key: &str| told[key].as_u64().expect("a number");
+        let (sent, lost) = (count("sent"), count("lost"));
+        assert_eq!(sent + lost, 1, "the verdict: {told}");
+        assert_eq!(first.requests().len(), 0);
+        assert_eq!(json!(second.requests().len()), json!(sent), "{told}");
+        assert_eq!((sent > 0, lost > 0), (is_found, !is_found), "{told}");
+    }
 }
 
 #[test]
