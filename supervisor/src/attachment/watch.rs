@@ -113,13 +113,15 @@ pub fn watch(
             let over = |rest: Duration| taken.map(|taken| taken + rest);
             let input = tokio::select! {
                 biased;
-                ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
-                ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
-                ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
+                // First: under load there is always an event to be taken. And where more of them wait, signals and clocks are looked
+                // at nevertheless: the runtime does that only when it is yielded to.
                 arrived = signals.next() => WatchInput::Signal(arrived),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => WatchInput::Deadline,
+                ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
+                ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
                 () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
-                () = std::future::ready(()), if more => WatchInput::Events,
+                () = tokio::task::yield_now(), if more => WatchInput::Events,
             };
             match input {
                 WatchInput::Events | WatchInput::Tick => {
