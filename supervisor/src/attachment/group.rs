@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use nix::dir::Dir;
@@ -22,6 +23,9 @@ const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
 
 /// Most groups below a group that are walked: a workload that makes more of them is told so.
 const MOST_GROUPS: usize = 100_000;
+
+/// The file by which the kernel kills a whole group, cgroups-v2.
+const KILL: &str = "cgroup.kill";
 
 /// The flags by which a directory of the hierarchy is opened.
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
@@ -125,16 +129,26 @@ impl ForeignGroup {
         openat(&self.directory, file, flags, Mode::empty()).map(File::from)
     }
 
+    /// Opens one of its files to be written.
+    pub fn open_to_write(&self, file: &str) -> nix::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(&self.directory, file, flags, Mode::empty()).map(File::from)
+    }
+
     /// Kills every process of the group and of all groups below, at once: `cgroup.kill`, cgroups-v2.
     ///
     /// # Errors
     /// When the kernel refuses; a group that is gone has no process.
     pub fn kill(&self) -> io::Result<()> {
-        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        match openat(&self.directory, "cgroup.kill", flags, Mode::empty()) {
+        match self.open_to_write(KILL) {
             Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
-            opened => gone_is_dead(File::from(opened?).write_all(b"1")),
+            opened => gone_is_dead(opened?.write_all(b"1")),
         }
+    }
+
+    /// Opens what [`ForeignGroup::kill`] writes to, for somebody else to do it.
+    pub fn open_kill(&self) -> nix::Result<File> {
+        self.open_to_write(KILL)
     }
 
     /// True while a process of it, or of a group below, has not ended.
@@ -197,17 +211,20 @@ impl ForeignGroup {
     pub fn beside(&self) -> anyhow::Result<BesideGroup> {
         let above = openat(&self.directory, "..", DIRECTORY, Mode::empty());
         let above = above.context("the group above cannot be opened")?;
-        let name = format!("turnkey-canary-{}", std::process::id());
+        sweep(above.as_fd());
+        let name = format!("{CANARIES}{}", std::process::id());
         make_in(above.as_fd(), &name)
             .with_context(|| format!("no group can be made beside {}", self.name.display()))?;
         let directory = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
         let mut beside = BesideGroup {
             id: fstat(&directory)?.st_ino,
+            lock: None,
             leaf: None,
             above,
             name,
             directory,
         };
+        beside.lock = Some(locked(beside.directory.as_fd())?);
         make_in(beside.directory.as_fd(), LEAF)?;
         let leaf = openat(&beside.directory, LEAF, DIRECTORY, Mode::empty())?;
         beside.leaf = Some(leaf);
@@ -224,12 +241,20 @@ impl AsFd for ForeignGroup {
 /// The name of the leaf in a [`BesideGroup`].
 const LEAF: &str = "leaf";
 
+/// The beginning of the name of a [`BesideGroup`].
+const CANARIES: &str = "turnkey-canary-";
+
+/// Between the making of a group and its lock lies a moment; nobody takes this long.
+const NEW: Duration = Duration::from_secs(10);
+
 /// A group beside a foreign one, for canaries alone; removed when dropped.
 pub struct BesideGroup {
     above: OwnedFd,
     name: String,
     directory: OwnedFd,
     id: u64,
+    /// Held for as long as the group is used: see [`sweep`].
+    lock: Option<File>,
     leaf: Option<OwnedFd>,
 }
 
@@ -254,6 +279,40 @@ impl Drop for BesideGroup {
         let _ = remove(&self.directory, LEAF);
         let _ = remove(&self.above, &self.name);
     }
+}
+
+/// Removes the groups of canaries whose turnkey was killed: those that nobody has locked, and that are not new. Clearing away after
+/// others is no reason to fail, so nothing is told.
+fn sweep(above: BorrowedFd<'_>) {
+    let names = groups_in(above).unwrap_or_default();
+    let canaries = |name: &std::ffi::OsString| name.as_bytes().starts_with(CANARIES.as_bytes());
+    for name in names.into_iter().filter(canaries) {
+        let Ok(directory) = open_below(above, Path::new(&name)) else {
+            continue;
+        };
+        if is_new(&directory) {
+            continue;
+        }
+        // Locked until it is gone, so that none made anew under this name is meant.
+        if let Ok(_lock) = locked(directory.as_fd()) {
+            let _ = nix::unistd::unlinkat(&directory, LEAF, UnlinkatFlags::RemoveDir);
+            let _ = nix::unistd::unlinkat(above, name.as_os_str(), UnlinkatFlags::RemoveDir);
+        }
+    }
+}
+
+fn is_new(directory: &OwnedFd) -> bool {
+    let made = fstat(directory).map(|stat| u64::try_from(stat.st_mtime).unwrap_or(0));
+    let made = made.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let age = made.map(|made| SystemTime::now().duration_since(made));
+    !matches!(age, Ok(Ok(age)) if age >= NEW)
+}
+
+/// The group's lock, flock(2), which the kernel lets go of with its last holder.
+fn locked(directory: BorrowedFd<'_>) -> io::Result<File> {
+    let file = File::from(directory.try_clone_to_owned()?);
+    file.try_lock()?;
+    Ok(file)
 }
 
 fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {
@@ -337,7 +396,7 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
 }
 
 /// A group that was removed meanwhile has no process any more.
-fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
+pub(super) fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
         written => written,
