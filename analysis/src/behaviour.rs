@@ -162,6 +162,12 @@ impl BehaviourEngine {
         kills.fold(false, |kills, one| kills | one)
     }
 
+    /// The behaviours that were found first after `known` others, as far as they are known now.
+    pub fn found_after(&self, known: usize) -> impl Iterator<Item = &Found> {
+        let later = self.order.iter().skip(known);
+        later.filter_map(|one| self.found.get(one))
+    }
+
     /// Ends the run and gives the behaviours found, in the order of the first sightings.
     #[must_use]
     pub fn finish(mut self, end: &End) -> Vec<Found> {

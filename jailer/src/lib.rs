@@ -93,6 +93,7 @@ pub use error::JailError;
 pub use filter::{FilterError, SeccompFilters};
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
+pub use groups::sweep::sweep;
 pub use groups::{CurrentUsage, GroupError, GroupNames, JailCgroups};
 pub use host::{Host, HostError};
 pub use ids::ceilings::UcountCeiling;

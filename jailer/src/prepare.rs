@@ -20,6 +20,7 @@ use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
 use crate::groups::{GroupNames, JailCgroups};
 use crate::ids::NamespaceIds;
+use crate::ids::container;
 use crate::ids::idmap::HostId;
 use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
@@ -52,9 +53,12 @@ const GROUP_LAYERS: [(Layer, Controller); 4] = [
     (Layer::Cpu, Controller::Cpu),
     (Layer::Io, Controller::Io),
 ];
-const NOT_DELEGATED: &str = "no control group is delegated to this caller; run turnkey as root, \
-    or let systemd delegate one: systemd-run --user --scope -p Delegate=yes turnkey …";
 const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
+
+fn not_delegated() -> String {
+    let fix = container::how_to_have_groups();
+    format!("no control group is delegated to this caller; {fix}")
+}
 
 /// A jail that is ready, before there is a process.
 #[derive(Debug)]
@@ -268,13 +272,13 @@ impl Plan {
         let lacks = self.host.hierarchies.lacks.clone();
         match self.host.ids {
             NamespaceIds::All if self.host.hierarchies.closed || lacks.is_some() => {
-                lacks.unwrap_or_else(|| NOT_DELEGATED.to_owned())
+                lacks.unwrap_or_else(not_delegated)
             }
             NamespaceIds::All if controller == Controller::Io => {
                 "the controller `io` (`blkio` on v1) is in no hierarchy of this host; boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y".to_owned()
             }
             NamespaceIds::All => format!("the controller `{name}` is in no hierarchy of this host"),
-            NamespaceIds::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
+            NamespaceIds::Own(_) if self.host.hierarchies.closed => not_delegated(),
             NamespaceIds::Own(_) => format!(
                 "the control group delegated to this caller has no use of the controller `{name}`: it lacks it, or cannot pass it on because processes are in the group itself; \
                  run turnkey as root, or in a child of the delegated group"

@@ -128,24 +128,22 @@ impl Aggregator {
         self.processes.know(known, self.clock.boottime_ns());
     }
 
-    /// Takes in one event.
-    pub fn push(&mut self, event: &Event) {
+    /// Takes in one event. The violation that it is, unless a row tells of it already or the rows are full.
+    pub fn push(&mut self, event: &Event) -> Option<&Violation> {
         *self.seen.entry(kind_name(&event.kind)).or_default() += 1 + event.repeated;
         self.events += 1;
         self.next_seq = self.next_seq.max(event.seq + 1);
         let before = self.processes.program(&event.task);
         let process = self.processes.observe(event);
         if self.cut.note(event, &self.clock) {
-            return;
+            return None;
         }
         // Who asks for an exec is who it was before.
         let program = match event.kind {
             Kind::Exec { .. } => before,
             _ => self.processes.program(&event.task),
         };
-        let Some(act) = ReportedAct::of(event, &self.attribution) else {
-            return;
-        };
+        let act = ReportedAct::of(event, &self.attribution)?;
         let is_explained = self.ordering.explains(event);
         let decision = event.decision.filter(|_| !is_explained);
         self.operation(event, decision, (process, program), &act);
@@ -153,9 +151,8 @@ impl Aggregator {
             let who = self.processes.actor(process, &event.task);
             self.asked.note(&who, &act.object);
         }
-        if let Some(decision) = decision.filter(|decision| decision.action != RuleAction::Allow) {
-            self.violation(event, process, &act, decision);
-        }
+        let decision = decision.filter(|decision| decision.action != RuleAction::Allow)?;
+        self.violation(event, process, &act, decision)
     }
 
     /// The end of the run.
@@ -241,10 +238,8 @@ impl Aggregator {
         process: Option<usize>,
         act: &ReportedAct,
         decision: Decision,
-    ) {
-        let (Some(rule), Some(on)) = (self.rules.get(decision.rule), act.on) else {
-            return;
-        };
+    ) -> Option<&Violation> {
+        let (rule, on) = (self.rules.get(decision.rule)?, act.on?);
         let on = kind_of(rule, on);
         let act = &ReportedAct {
             on: Some(on),
@@ -277,7 +272,7 @@ impl Aggregator {
         };
         self.violations.record(key, first, |violation| {
             violation.count += 1 + event.repeated;
-        });
+        })
     }
 }
 
@@ -388,7 +383,9 @@ mod tests {
 
     fn observe(story: &Story) -> Observations {
         let mut aggregator = Aggregator::new(&policy(), clock());
-        story.events.iter().for_each(|event| aggregator.push(event));
+        for event in &story.events {
+            aggregator.push(event);
+        }
         aggregator.finish()
     }
 

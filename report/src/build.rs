@@ -161,6 +161,7 @@ impl Report {
             on_host: Vec::new(),
             brought_in: Vec::new(),
             published: Vec::new(),
+            sinks: Vec::new(),
             mounts_hidden: Vec::new(),
             terminal: false,
             exit: with_what_was_asked(exit, inputs.export.as_ref(), inputs.kept.as_ref()),

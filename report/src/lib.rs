@@ -14,6 +14,7 @@
 mod act;
 mod advice;
 mod aggregate;
+mod alert;
 mod behaviour;
 mod build;
 mod came_of;
@@ -53,6 +54,7 @@ mod schema_validator;
 
 pub use act::{accesses, address_text, asked, errno_name};
 pub use aggregate::{Aggregator, Observations};
+pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};
 pub use clock::Clock;
 pub use ending::{AttachmentEnding, Ending, Evidence, NotStarted, RunEnding};
@@ -61,7 +63,7 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, Report, Status,
+    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, Report, Sink, Status,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

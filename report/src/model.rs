@@ -10,6 +10,7 @@ mod call;
 mod counts;
 mod finding;
 mod network;
+mod sink;
 mod usage;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ pub use call::RefusedCall;
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
+pub use sink::Sink;
 pub use usage::{Limits, Usage};
 
 /// An instant as the report writes it, for its schema: RFC 3339, UTC, microseconds.
@@ -138,6 +140,9 @@ pub struct Report {
     /// With `--keep` or `--layer`; absent when nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// Receivers of alerts, with what reached each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<Sink>,
     /// Counts of the acts that were seen and lost.
     pub events: Events,
     /// Counts of what the bounds of the lists left out.

@@ -23,15 +23,23 @@ impl<K: Ord, R> Table<K, R> {
         }
     }
 
-    /// Changes the row of `key`, or adds the row that `first` makes while there is room.
-    pub fn record(&mut self, key: K, first: impl FnOnce(&K) -> R, again: impl FnOnce(&mut R)) {
+    /// Changes the row of `key`, or adds the row that `first` makes while there is room. The row, when it is new.
+    pub fn record(
+        &mut self,
+        key: K,
+        first: impl FnOnce(&K) -> R,
+        again: impl FnOnce(&mut R),
+    ) -> Option<&R> {
         if let Some(index) = self.index.get(&key) {
             again(&mut self.rows[*index]);
+            None
         } else if self.rows.len() == self.capacity {
             self.omitted += 1;
+            None
         } else {
             self.rows.push(first(&key));
             self.index.insert(key, self.rows.len() - 1);
+            self.rows.last()
         }
     }
 
@@ -54,7 +62,9 @@ mod tests {
     fn rows_keep_their_order_and_count_what_has_no_room() {
         let mut table = Table::new(2);
         for key in ["b", "a", "b", "c", "c", "a"] {
-            table.record(key, |key| (*key, 1), |row| row.1 += 1);
+            let seen_before = table.index.contains_key(key);
+            let new = table.record(key, |key| (*key, 1), |row| row.1 += 1);
+            assert_eq!(new.is_some(), !seen_before && key != "c");
         }
         assert_eq!(table.omitted(), 2);
         assert_eq!(table.into_rows(), [("b", 2), ("a", 2)]);

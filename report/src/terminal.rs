@@ -18,7 +18,7 @@ use crate::text::by_reason;
 use super::behaviour;
 use super::came_of;
 use super::limit::seconds;
-use super::model::{Actor, FileAccess, Finding, Process, Report, Status, Verdict, Violation};
+use super::model::{Actor, FileAccess, Finding, Process, Report, Sink, Status, Verdict, Violation};
 use super::peers;
 use super::text::quote;
 use super::unknown;
@@ -39,6 +39,7 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
     if let Some(kept) = &report.kept {
         kept.tell(false, out)?;
     }
+    lost_alerts(report, out)?;
     let mut most = brief::MOST;
     if report.error.is_none() {
         let left = left::thrown_away(report);
@@ -48,6 +49,15 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
         }
     }
     fitted(report, out, colour, most)
+}
+
+/// Writes what did not reach a receiver of alerts: even to those who want to hear nothing. Fails only when `out` does.
+pub fn lost_alerts(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let losses = report.sinks.iter().filter_map(Sink::loss);
+    for words in losses {
+        writeln!(out, "turnkey: {words}")?;
+    }
+    Ok(())
 }
 
 /// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out`

@@ -26,7 +26,8 @@ use self::limits::{GroupLimits, LimitedGroup};
 use self::watch::watch;
 use crate::event_sink::{EventSink, EventSummary, RunObserver};
 use crate::monitor_handle::MonitorHandle;
-use crate::{advice, clock, finish};
+use crate::sinks::OpenSink;
+use crate::{advice, clock, machine};
 
 /// One attachment that is asked for.
 pub struct AttachmentRequest {
@@ -44,6 +45,8 @@ pub struct AttachmentRequest {
     pub limits: GroupLimits,
     /// Kills the group when this process ends without letting it go.
     pub guard: Option<GuardProgram>,
+    /// Are told of each finding at once, and of the verdict.
+    pub sinks: Vec<OpenSink>,
 }
 
 /// The result of an attachment.
@@ -86,10 +89,12 @@ pub fn attach(
     let clock = clock::now();
     let events = (request.events.take(), request.redact);
     let mut sink = EventSink::new(events, &policy, clock, observer);
+    let sinks = (std::mem::take(&mut request.sinks), request.redact);
+    sink.alert(sinks, &policy, &[])?;
     let mut teller = Teller {
         policy: &policy,
         clock,
-        id: clock::run_id(),
+        id: sink.id().to_owned(),
         redact: request.redact,
         beginning,
     };
@@ -104,8 +109,13 @@ pub fn attach(
     });
     let mut seen = sink.finish(outcome.evidence.records);
     let unwritten = seen.unwritten.take();
+    let alerts = seen.alerts.take();
+    let mut report = teller.report(outcome, seen)?;
+    if let Some(alerts) = alerts {
+        report.sinks = alerts.conclude(&report);
+    }
     Ok(FinishedAttachment {
-        report: teller.report(outcome, seen)?,
+        report,
         unwritten,
         guard,
     })
@@ -174,6 +184,7 @@ fn attempt(
     guard: &mut Option<Guard>,
 ) -> anyhow::Result<AttachmentOutcome> {
     let group = &request.group;
+    group.claim();
     let mut limits = LimitedGroup::plan(group, request.limits)?;
     let mut monitor = MonitorHandle::open_tree(teller.policy, group.level())?;
     monitor.require_no_files()?;
@@ -215,7 +226,7 @@ fn attempt(
         sink.await_program();
     }
     teller.begin(&attached)?;
-    sink.observer.attached(&attached);
+    sink.attached(&attached);
 
     let begun = std::time::Instant::now();
     let course = watch(watched, (group, had_processes), guard, &mut monitor, sink)?;
@@ -301,7 +312,7 @@ impl Teller<'_> {
             clock: self.clock,
             id: self.id.clone(),
             command: &[],
-            host: finish::host()?,
+            host: machine::host()?,
             ending: outcome.ending,
             attached: outcome.attached,
             usage: None,

@@ -1,16 +1,22 @@
 //! The sink of a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::{Event, Kind};
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
-use turnkey_report::{Aggregator, Attachment, Clock, EventWriter, KnownProcess, Observations};
+use turnkey_report::{
+    Aggregator, AlertWriter, Attachment, Clock, EventWriter, KnownProcess, Observations,
+};
 
 use crate::layer::GuardedFiles;
+use crate::sinks::{Alerts, OpenSink};
+use crate::{clock, machine};
 
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
 pub trait RunObserver {
@@ -41,6 +47,9 @@ pub struct EventSink<'o> {
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
+    /// The name of the run.
+    id: String,
+    alerts: Option<Alerts>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
     before_program: Option<Vec<Event>>,
 }
@@ -54,6 +63,10 @@ pub struct EventSummary {
     pub observations: Observations,
     /// The behaviours that were recognised.
     pub engine: BehaviourEngine,
+    /// The name of the run.
+    pub id: String,
+    /// The sinks, which are told of the verdict.
+    pub alerts: Option<Alerts>,
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
@@ -81,7 +94,45 @@ impl<'o> EventSink<'o> {
             writer,
             failed: None,
             clock,
+            id: clock::run_id(),
+            alerts: None,
             before_program: None,
+        }
+    }
+
+    /// Tells `sinks` of findings and of the verdict, with credentials hidden where `redact` says so; `command` is empty for a
+    /// group of others.
+    ///
+    /// # Errors
+    /// When this machine has no name of its kernel.
+    pub fn alert(
+        &mut self,
+        (sinks, redact): (Vec<OpenSink>, bool),
+        policy: &Policy,
+        command: &[OsString],
+    ) -> anyhow::Result<()> {
+        if sinks.is_empty() {
+            return Ok(());
+        }
+        let command: Vec<_> = command
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect();
+        let run = (self.id.clone(), machine::host()?);
+        let writer = AlertWriter::new(policy, self.clock, run, &command);
+        let writer = match redact {
+            true => writer,
+            false => writer.unredacted(),
+        };
+        self.alerts = Some(Alerts::new(sinks, writer));
+        Ok(())
+    }
+
+    /// Tells the caller, and those who take alerts, of the group that is under the rules from now on.
+    pub fn attached(&mut self, attachment: &Attachment) {
+        self.observer.attached(attachment);
+        if let Some(alerts) = &mut self.alerts {
+            alerts.attached(attachment.clone());
         }
     }
 
@@ -113,6 +164,11 @@ impl<'o> EventSink<'o> {
         self.engine.see(event)
     }
 
+    /// The name of the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The clock of the run, read before it began.
     pub fn clock(&self) -> Clock {
         self.clock
@@ -127,7 +183,10 @@ impl<'o> EventSink<'o> {
     ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
-        self.aggregator.push(event);
+        let violation = self.aggregator.push(event);
+        if let (Some(alerts), Some(violation)) = (&mut self.alerts, violation) {
+            alerts.violation(violation);
+        }
         self.guarded.see(event);
         self.observer.event(event);
         if let Some(writer) = &mut self.writer
@@ -135,7 +194,11 @@ impl<'o> EventSink<'o> {
         {
             self.failed = writer.push(event).err();
         }
-        self.detect(event)
+        let kills = self.detect(event);
+        if let Some(alerts) = &mut self.alerts {
+            alerts.behaviours(&self.engine);
+        }
+        kills
     }
 
     /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
@@ -150,6 +213,8 @@ impl<'o> EventSink<'o> {
         EventSummary {
             observations: self.aggregator.finish(),
             engine: self.engine,
+            id: self.id,
+            alerts: self.alerts,
             unwritten: written.err(),
         }
     }

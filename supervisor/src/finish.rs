@@ -1,6 +1,6 @@
 //! From the end of a run to its report: one carrier of facts on the way.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
@@ -11,8 +11,7 @@ use turnkey_facts::{
 };
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
-    Captured, Ending, Evidence, Export, Host, Kept, NotStarted, Report, ReportInputs, RunEnding,
-    redact,
+    Captured, Ending, Evidence, Export, Kept, NotStarted, Report, ReportInputs, RunEnding, redact,
 };
 
 use crate::event_sink::{EventSink, EventSummary};
@@ -21,7 +20,7 @@ use crate::run::{FinishedRun, RunRequest};
 use crate::settle::SettledPolicy;
 use crate::supervise::RunCourse;
 use crate::toolchain::ToolchainNeed;
-use crate::{clock, missing_hint};
+use crate::{machine, missing_hint};
 
 /// The outcome of a run, or of one that did not start.
 pub struct RunOutcome {
@@ -135,6 +134,7 @@ pub fn finish(
     let clock = sink.clock();
     let mut seen = sink.finish(outcome.evidence.records);
     let unwritten = seen.unwritten.take();
+    let alerts = seen.alerts.take();
     let streams = outcome.streams.iter().flatten();
     let output = streams.map(|stream| stream.total).sum();
     let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
@@ -149,6 +149,9 @@ pub fn finish(
     if request.redact {
         report = redact::report(report).context("could not redact the report")?;
     }
+    if let Some(alerts) = alerts {
+        report.sinks = alerts.conclude(&report);
+    }
     Ok(FinishedRun {
         report,
         calls,
@@ -156,16 +159,6 @@ pub fn finish(
         passages,
         output,
         unwritten,
-    })
-}
-
-/// The machine.
-pub fn host() -> anyhow::Result<Host> {
-    let uname = nix::sys::utsname::uname()?;
-    let text = |field: &OsStr| field.to_string_lossy().into_owned();
-    Ok(Host {
-        kernel: text(uname.release()),
-        arch: text(uname.machine()),
     })
 }
 
@@ -189,9 +182,9 @@ fn build(
         policy: &settled.policy,
         best_effort: settled.strictness == crate::Strictness::BestEffort,
         clock,
-        id: clock::run_id(),
+        id: seen.id,
         command: &request.command.iter().map(bytes).collect::<Vec<_>>(),
-        host: host()?,
+        host: machine::host()?,
         ending: outcome.ending,
         attached: None,
         usage: outcome.usage,

@@ -21,6 +21,7 @@ use crate::prepare::{ReadyJail, prepare};
 use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
 use crate::settle::SettledPolicy;
+use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
 use crate::{advice, attach, clock, layer, scope};
@@ -45,6 +46,8 @@ pub struct RunRequest {
     pub residence: Residence,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
+    /// Are told of each finding at once, and of the verdict.
+    pub sinks: Vec<OpenSink>,
     /// Shows what earlier runs have written below what this one writes, and takes that in the end.
     pub layer: Option<Arc<KeptLayer>>,
     /// Brings the workspace out when the program has ended.
@@ -64,6 +67,7 @@ impl RunRequest {
             redact: true,
             residence: Residence::Kernel,
             events: None,
+            sinks: Vec::new(),
             layer: None,
             export: None,
         }
@@ -140,6 +144,8 @@ pub fn run(
     let events = (request.events.take(), request.redact);
     let names = std::mem::replace(&mut settled.names, Ok(()));
     let mut sink = EventSink::new(events, &settled.policy, clock, observer);
+    let sinks = (std::mem::take(&mut request.sinks), request.redact);
+    sink.alert(sinks, &settled.policy, &request.command)?;
     let can_start = entered.user_namespace.map_err(anyhow::Error::from);
     let outcome = can_start
         .and(names)

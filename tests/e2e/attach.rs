@@ -25,10 +25,24 @@ impl OthersGroup {
     pub fn new() -> OthersGroup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("/others-{}-{count}", std::process::id());
+        OthersGroup::called(&format!("others-{}-{count}", std::process::id()))
+    }
+
+    fn called(name: &str) -> OthersGroup {
+        let name = format!("/{name}");
         let path = hierarchy().join(name.trim_start_matches('/'));
         std::fs::create_dir(&path).expect("root makes groups");
         OthersGroup { path, name }
+    }
+
+    /// The group, as `--cgroup` takes it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory of the group.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A group below, which is there as long as this one.
@@ -231,7 +245,7 @@ fn a_group_that_is_watched_early_is_killed_for_a_read_of_shadow_in_a_group_below
 }
 
 #[test]
-fn what_was_there_before_is_told_and_never_called_clean() {
+fn m41_what_was_there_before_is_told_and_never_called_clean() {
     let group = OthersGroup::new();
     let mut others = Others::start(&group.below("below"));
     let path = group.path.display().to_string();
@@ -260,6 +274,54 @@ fn what_was_there_before_is_told_and_never_called_clean() {
         "{}",
         report["processes"]
     );
+}
+
+/// As if it had been made a minute ago.
+fn age(group: &Path) {
+    let made = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    let directory = std::fs::File::open(group).expect("the group is there");
+    directory.set_modified(made).expect("root may");
+}
+
+#[test]
+fn a_group_that_is_waited_for_is_swept_by_no_run() {
+    // By its name and age, it is what a killed run has left.
+    let group = OthersGroup::called(&format!("turnkey-{}-waited", std::process::id()));
+    let below = group.below("below");
+    let sweep = || {
+        age(&below);
+        age(&group.path);
+        let run = turnkey_tests::Run::new().option("--unmonitored");
+        run.run(&["/bin/true"]).expect_code(0);
+    };
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    sweep();
+    assert!(below.exists() && group.path.exists());
+    let mut others = Others::start(&below);
+    assert_ne!(others.ask("read /etc/hostname"), "", "it is watched");
+    assert_eq!(others.end(), None);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, &report["status"]),
+        (0, &Value::from("ended")),
+        "{said}"
+    );
+    assert_eq!(report["verdict"], "clean", "{said}");
+    // The control: without somebody who waits, a run takes it for left behind.
+    sweep();
+    assert!(!group.path.exists());
+}
+
+#[test]
+fn what_a_killed_attachment_has_tried_itself_in_goes_with_the_next() {
+    let group = OthersGroup::new();
+    let left = hierarchy().join(format!("turnkey-canary-{}-left", std::process::id()));
+    std::fs::create_dir_all(left.join("leaf")).expect("root makes groups");
+    age(&left.join("leaf"));
+    age(&left);
+    let attached = Attached::to(&["--cgroup", &group.name], &["--for", "10ms"]);
+    attached.end();
+    assert!(!left.exists());
 }
 
 /// A list that is cut short must not pass for the whole.

@@ -33,6 +33,11 @@ fn groups_that_others_fill() {
     walk(include_str!("../../docs/guide/attach.md"));
 }
 
+#[test]
+fn receivers_of_alerts() {
+    walk(include_str!("../../docs/guide/sinks.md"));
+}
+
 /// Does what a page says, in a home and with a port of its own.
 fn walk(page: &str) {
     let home = scratch();

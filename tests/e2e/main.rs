@@ -50,6 +50,7 @@ mod root;
 mod rootless;
 mod shared;
 mod shares;
+mod sinks;
 mod streams;
 mod syscalls;
 mod terminal;

@@ -8,7 +8,7 @@ mod suggested;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use turnkey_tests::{binary, finish, scratch};
+use turnkey_tests::{Run, binary, finish, measured, scratch};
 
 /// A directory with the report of a run, and what that run said on standard error.
 struct Told {
@@ -189,4 +189,94 @@ fn a_run_is_told_in_the_words_of_other_programs() {
     let event = json("ocsf");
     assert_eq!(event["class_uid"], 2004);
     assert_eq!(event["evidences"][0]["file"]["name"], "id_rsa", "{event:#}");
+}
+
+/// What SARIF's readers take for the same result.
+fn fingerprints(log: &serde_json::Value) -> Vec<(String, String)> {
+    let results = log["runs"][0]["results"].as_array().expect("a list");
+    let of = |result: &serde_json::Value| {
+        let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+        let print = text(&result["partialFingerprints"]["turnkey/v1"]);
+        (print, text(&result["ruleId"]))
+    };
+    results.iter().map(of).collect()
+}
+
+#[test]
+fn a_finding_has_one_fingerprint_in_every_run_and_stands_at_the_repositorys_file() {
+    // Other process ids, times, temporary files and ports in each run.
+    let script = "
+import os, socket, subprocess, tempfile
+for _ in range(os.getpid() % 7 + 1):
+    subprocess.run(['true'])
+for secret in ('id_rsa', 'id_ecdsa'):
+    try:
+        open(os.path.join(tempfile.mkdtemp(), '.ssh', secret))
+    except OSError:
+        pass
+for name in ('/etc/shadow', '/proc/%d/mem' % os.getppid()):
+    try:
+        open(name)
+    except OSError:
+        pass
+";
+    let log = || {
+        let run = Run::new().file("attack.py", script);
+        let ran = run.option("--mode observe").run(&["python3", "attack.py"]);
+        let file = ran.directory.path().join("report.json");
+        std::fs::write(&file, ran.report.to_string()).expect("a test can write its own directory");
+        let rendered = render(&file, &["--format", "sarif"]);
+        let log: serde_json::Value = serde_json::from_slice(&rendered.stdout).expect("JSON");
+        (log, rendered.stdout)
+    };
+    let ((one, text_of_one), (other, _)) = (log(), log());
+    let prints = fingerprints(&one);
+    assert_eq!(prints, fingerprints(&other));
+    let distinct: std::collections::BTreeSet<_> = prints.iter().collect();
+    assert!(
+        prints.len() >= 3 && distinct.len() == prints.len(),
+        "{prints:?}"
+    );
+    let result = &one["runs"][0]["results"][0];
+    let file = &result["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!(
+        (&file["uri"], &file["uriBaseId"]),
+        (&"attack.py".into(), &"%SRCROOT%".into())
+    );
+    read_by_others(&text_of_one, prints.len());
+}
+
+/// The tools that people read SARIF with, where this machine has them: `pip install sarif-tools check-jsonschema`.
+fn read_by_others(log: &[u8], results: usize) {
+    let place = scratch();
+    let file = place.path().join("turnkey.sarif");
+    std::fs::write(&file, log).expect("a test can write its own directory");
+    let file = file.to_str().expect("UTF-8");
+    let has = |tool: &str| {
+        let found = Command::new(tool).arg("--version").output().is_ok();
+        if !found {
+            measured(&format!("{tool} is not here, and did not read the SARIF"));
+        }
+        found
+    };
+    if has("sarif") {
+        let summary = run(Command::new("sarif").args(["summary", file]));
+        let (said, errors) = (text(&summary.stdout), text(&summary.stderr));
+        assert!(summary.status.success(), "{said}{errors}");
+        let counted: usize = said
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(level, _)| ["error", "warning", "note"].contains(&level.trim()))
+            .filter_map(|(_, count)| count.trim().parse::<usize>().ok())
+            .sum();
+        assert_eq!(counted, results, "{said}");
+    }
+    if has("check-jsonschema") {
+        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/data/schemas/sarif-2.1.0.json");
+        // The published schema has a pattern that ECMAScript takes for none.
+        let options = ["--regex-variant", "python", "--schemafile", schema, file];
+        let checked = run(Command::new("check-jsonschema").args(options));
+        let (said, errors) = (text(&checked.stdout), text(&checked.stderr));
+        assert!(checked.status.success(), "{said}{errors}");
+    }
 }

@@ -7,6 +7,7 @@ mod containers;
 mod crowd;
 mod lsm;
 mod oldest;
+mod packaged;
 mod pids;
 mod preempt;
 mod systemd;

@@ -11,6 +11,8 @@ mod layers;
 mod monitor;
 mod moved;
 mod overrides;
+mod report;
+mod sinks;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
@@ -18,6 +20,8 @@ pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use monitor::{MonitorCommand, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
+pub use report::{ReportArguments, ReportFormat};
+pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
 
 /// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
@@ -59,7 +63,7 @@ pub enum TurnkeyCommand {
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
     /// Render a stored report: as the text of the terminal, or in a format for browsers and other programs.
-    #[command(after_help = REPORT_CODES)]
+    #[command(after_help = report::EXIT_CODES)]
     Report(ReportArguments),
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
@@ -96,10 +100,6 @@ const LEARN_CODES: &str = "Exit codes:
             written
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself, and the profile is written";
-
-const REPORT_CODES: &str = "Exit codes:
-  0    the report was rendered, whatever its verdict
-  125  the file is no report that this version can read, or the output could not be written";
 
 const DIFF_CODES: &str = "Exit codes:
   0    B does or allows nothing that A does not allow
@@ -156,6 +156,9 @@ pub struct RunArguments {
     /// Write every event to this file, as JSON Lines
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub events: Option<PathBuf>,
+    /// Receivers of alerts.
+    #[command(flatten)]
+    pub sinks: SinkArguments,
     /// Keep the program's output in the report as well
     #[arg(long, help_heading = "Output")]
     pub capture: bool,
@@ -321,28 +324,6 @@ pub struct LearnArguments {
     pub command: Vec<OsString>,
 }
 
-/// `turnkey report`.
-#[derive(Debug, Args)]
-pub struct ReportArguments {
-    /// A report of `turnkey run --report FILE`; - for standard input
-    #[arg(value_name = "FILE|-")]
-    pub file: PathBuf,
-    /// The format of the output
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: ReportFormat,
-    /// Write to this file instead of standard output
-    #[arg(long, value_name = "FILE|-")]
-    pub out: Option<PathBuf>,
-    /// Colour in the text
-    #[arg(
-        long = "color",
-        value_name = "WHEN",
-        value_enum,
-        default_value = "auto"
-    )]
-    pub colour: ColourWhen,
-}
-
 /// When to write in colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColourWhen {
@@ -352,25 +333,6 @@ pub enum ColourWhen {
     Always,
     /// Not at all
     Never,
-}
-
-/// What `turnkey report` writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ReportFormat {
-    /// The text that `run` printed on the terminal
-    Text,
-    /// The report as JSON, as this version writes it: turnkey.report/v1
-    Json,
-    /// One page for a browser, which loads nothing from elsewhere
-    Html,
-    /// SARIF 2.1.0, for code hosts and viewers of static analysis results
-    Sarif,
-    /// OCSF 1.5.0, one Detection Finding per line, for SIEMs
-    Ocsf,
-    /// JUnit XML, for build servers: a suite for the run, a case for each finding
-    Junit,
-    /// A profile that extends that of the run and allows what it was refused, except by critical rules
-    Profile,
 }
 
 /// `turnkey diff`.

@@ -46,7 +46,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     stage::fill(&workspace::root(), &turnkey, &stage)?;
     let made = Made {
         tarball: tarball(&folder, &stage)?,
-        package: package(&folder, &stage)?,
+        package: match command::find_program("dpkg-deb") {
+            Some(_) => Some(package(&folder, &stage, "xz")?),
+            None => None,
+        },
     };
     fs::copy(&turnkey, folder.join("turnkey")).context("cannot copy the binary")?;
     if arguments.check {
@@ -150,18 +153,23 @@ fn tarball(folder: &Path, stage: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-fn package(folder: &Path, stage: &Path) -> Result<Option<PathBuf>> {
-    if command::find_program("dpkg-deb").is_none() {
-        return Ok(None);
-    }
+/// The package of a command that is built already, made in `folder` for a guest: laid out as the one that is given away, and
+/// not compressed.
+pub fn package_of(turnkey: &Path, folder: &Path) -> Result<PathBuf> {
+    let stage = folder.join("stage");
+    stage::fill(&workspace::root(), turnkey, &stage)?;
+    package(folder, &stage, "none")
+}
+
+fn package(folder: &Path, stage: &Path, compression: &str) -> Result<PathBuf> {
     let file = folder.join(format!("turnkey_{VERSION}_{}.deb", stage::architecture()));
     let mut build = Command::new("dpkg-deb");
     build
-        .args(["--root-owner-group", "--build"])
+        .args(["--root-owner-group", "-Z", compression, "--build"])
         .args([stage, &file])
         .env("SOURCE_DATE_EPOCH", "0");
     command::check(&mut build)?;
-    Ok(Some(file))
+    Ok(file)
 }
 
 #[cfg(test)]

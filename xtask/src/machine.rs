@@ -22,8 +22,8 @@ pub struct Machine {
     in_container: bool,
     groups: Groups,
     types: Types,
-    /// True when `bpf` is in the kernel's list of security modules.
-    has_bpf_lsm: bool,
+    /// True when `bpf` is in the kernel's list of security modules; `None` when the list cannot be read.
+    has_bpf_lsm: Option<bool>,
 }
 
 /// The control groups.
@@ -51,6 +51,8 @@ pub enum Shows {
     Everything,
     /// The jail, in a user namespace: no rule acts, and no verdict is "clean".
     JailAlone,
+    /// No jail: its user would be root itself, without the rights to make it.
+    Nothing,
 }
 
 /// Looks at everything; takes milliseconds and changes nothing.
@@ -71,7 +73,9 @@ pub fn look() -> Machine {
             Path::new(place).join("cgroup.procs").exists()
         }),
         types: types(),
-        has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
+        has_bpf_lsm: fs::read_to_string("/sys/kernel/security/lsm")
+            .ok()
+            .map(|modules| holds_bpf(&modules)),
     }
 }
 
@@ -79,13 +83,17 @@ impl Machine {
     /// The part of turnkey that a run can show here.
     #[must_use]
     pub fn shows(&self) -> Shows {
-        let watches = self.is_root
-            && !self.in_user_namespace
+        let is_hosts_root = self.is_root && !self.in_user_namespace;
+        let watches = is_hosts_root
             && self.lacks.is_empty()
             && self.groups == Groups::Version2
             && self.types == Types::There;
+        let makes_none =
+            is_hosts_root && self.lacks.iter().any(|name| OF_EVERY_JAIL.contains(name));
         if watches {
             Shows::Everything
+        } else if makes_none {
+            Shows::Nothing
         } else {
             Shows::JailAlone
         }
@@ -120,10 +128,12 @@ impl Machine {
             Groups::Version2 => "control groups v2 are mounted",
             Groups::None => "no control groups v2 are mounted",
         };
-        let lsm = if self.has_bpf_lsm {
-            "BPF LSM acts (forbidden acts do not happen)"
-        } else {
-            "BPF LSM does not act (whoever does what is forbidden is killed after the call)"
+        let lsm = match self.has_bpf_lsm {
+            Some(true) => "BPF LSM acts (forbidden acts do not happen)",
+            Some(false) => {
+                "BPF LSM does not act (whoever does what is forbidden is killed after the call)"
+            }
+            None => "nothing is known of BPF LSM, because /sys/kernel/security cannot be read",
         };
         format!("{types}; {groups}; {lsm}")
     }
@@ -136,16 +146,21 @@ impl Machine {
                 "at most the jail without the monitor; for all of it, {}",
                 self.fix()
             ),
+            Shows::Nothing => format!("nothing, since root makes no jail here; {}", self.fix()),
         }
     }
 
     /// The one thing to change first.
     pub fn fix(&self) -> &'static str {
+        // Whoever becomes root in there gains nothing by it.
+        if self.in_user_namespace {
+            return "run this as root of the host, outside of the user namespace";
+        }
+        if !self.is_root && self.in_container {
+            return "run this as root, in a container with all capabilities (docker run --privileged --cgroupns=host)";
+        }
         if !self.is_root {
             return "run this as root";
-        }
-        if self.in_user_namespace {
-            return "run this as root outside of the user namespace";
         }
         if !self.lacks.is_empty() && self.in_container {
             return "give the container all capabilities (docker run --privileged --cgroupns=host)";
@@ -192,6 +207,9 @@ const NEEDED: [(u32, &str); 6] = [
     (38, "CAP_PERFMON"),
     (39, "CAP_BPF"),
 ];
+
+/// Capabilities without which root can make no jail at all.
+const OF_EVERY_JAIL: [&str; 3] = ["CAP_SETGID", "CAP_SETUID", "CAP_SYS_ADMIN"];
 
 /// The needed capabilities that are not effective; nothing when /proc does not tell.
 fn lacking(status: &str) -> Vec<&'static str> {
@@ -274,7 +292,7 @@ mod tests {
             in_container: false,
             groups: Groups::Version2,
             types: Types::There,
-            has_bpf_lsm: true,
+            has_bpf_lsm: Some(true),
         }
     }
 
@@ -297,14 +315,27 @@ mod tests {
         assert!(lacking(|it| it.is_root = false).contains("run this as root"));
         let container = lacking(|it| {
             it.in_container = true;
-            it.lacks = vec!["CAP_SYS_ADMIN"];
+            it.lacks = vec!["CAP_BPF"];
         });
         assert!(
-            container.contains("root without CAP_SYS_ADMIN, in a container"),
+            container.contains("root without CAP_BPF, in a container"),
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
         assert!(lacking(|it| it.groups = Groups::None).contains("mount control groups"));
+        let user_in_a_container = lacking(|it| {
+            it.is_root = false;
+            it.in_container = true;
+        });
+        assert!(
+            user_in_a_container.contains("--privileged"),
+            "{user_in_a_container}"
+        );
+        let user_in_a_namespace = lacking(|it| {
+            it.is_root = false;
+            it.in_user_namespace = true;
+        });
+        assert!(user_in_a_namespace.contains("outside of the user namespace"));
         let rootless = lacking(|it| it.in_user_namespace = true);
         assert!(rootless.contains("root of a user namespace, and no root of the host"));
         assert!(rootless.contains("outside of the user namespace"));
@@ -313,11 +344,30 @@ mod tests {
     }
 
     #[test]
+    fn root_that_can_make_no_jail_is_told_so_at_once() {
+        let mut machine = whole();
+        machine.in_container = true;
+        machine.lacks = vec!["CAP_SYS_ADMIN"];
+        assert_eq!(machine.shows(), Shows::Nothing);
+        let text = machine.to_string();
+        assert!(text.contains("shows:   nothing, "), "{text}");
+        assert!(text.contains("--privileged"), "{text}");
+        // An ordinary user's jail is made in a user namespace, with the rights of there.
+        machine.is_root = false;
+        assert_eq!(machine.shows(), Shows::JailAlone);
+    }
+
+    #[test]
     fn a_kernel_without_bpf_lsm_shows_everything_too() {
         let mut machine = whole();
-        machine.has_bpf_lsm = false;
-        assert_eq!(machine.shows(), Shows::Everything);
-        assert!(machine.to_string().contains("killed after the call"));
+        for (has_bpf_lsm, told) in [
+            (Some(false), "killed after the call"),
+            (None, "nothing is known of BPF LSM"),
+        ] {
+            machine.has_bpf_lsm = has_bpf_lsm;
+            assert_eq!(machine.shows(), Shows::Everything);
+            assert!(machine.to_string().contains(told), "{machine}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::machine::{self, Shows};
@@ -24,6 +24,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let machine = machine::look();
     if !workspace::is_quick_built() || machine.shows() != Shows::Everything {
         eprintln!("{machine}");
+    }
+    let is_run = arguments.turnkey.first().is_some_and(|word| word == "run");
+    if is_run && machine.shows() == Shows::Nothing {
+        bail!(
+            "no jail can be made here, so nothing is built: {}",
+            machine.fix()
+        );
     }
     setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
     let turnkey = workspace::build_quick()?;

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use needs::{BPF_COMPILER, BPF_LINKER, Need};
-pub use needs::{BUILD, CORPUS, EXAMPLES, FUZZ, GUEST, PEERS, PROFILES, REPORTS};
+pub use needs::{BUILD, CORPUS, END_TO_END, EXAMPLES, FUZZ, GUEST, PEERS, REPORTS};
 use programs::ensure_bpf_linker;
 pub use programs::ensure_nextest;
 
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.check {
         check(arguments.ebpf)?;
     } else {
-        ensure(&[BUILD, EXAMPLES, FUZZ, GUEST, PROFILES, REPORTS])?;
+        ensure(&[BUILD, END_TO_END, EXAMPLES, FUZZ, GUEST, REPORTS])?;
         ensure_nextest()?;
         if arguments.ebpf {
             ensure_ebpf()?;
@@ -87,7 +87,7 @@ fn ebpf_needs() -> Vec<&'static [Need]> {
 
 /// Names what is missing.
 fn check(with_ebpf: bool) -> Result<()> {
-    let mut lists = vec![BUILD, EXAMPLES, FUZZ, GUEST, PROFILES, REPORTS];
+    let mut lists = vec![BUILD, END_TO_END, EXAMPLES, FUZZ, GUEST, REPORTS];
     if with_ebpf {
         lists.extend(ebpf_needs());
     }

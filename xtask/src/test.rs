@@ -15,7 +15,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::machine::{self, Shows};
-use crate::unable::Unable;
+use crate::unable::{self, Unable};
 use crate::{command, fuzz, roll_call, setup, vm, workspace};
 use times::Times;
 
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         true => &[
             setup::BUILD,
             setup::EXAMPLES,
-            setup::PROFILES,
+            setup::END_TO_END,
             setup::REPORTS,
         ],
         false => &[setup::BUILD],
@@ -71,6 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     refuse_unrun(&listing)?;
     let named = listing.names();
     lists::refuse_stale(&named)?;
+    unable::refuse_stale(&named)?;
     let by_day: Vec<&(String, String)> = named
         .iter()
         .filter(|(binary, test)| !lists::is_nightly(binary, test))

@@ -1,7 +1,6 @@
 //! Tests that this machine cannot run: counted and named by `cargo xtask test`, which passes what can be passed. Where
 //! all are expected to run, as in CI, the first of them is an error instead.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
@@ -18,6 +17,15 @@ struct Whole {
     /// The use that they make of it.
     why: &'static str,
 }
+
+impl Whole {
+    fn has(&self, binary: &str, test: &str) -> bool {
+        self.binary == binary && test.starts_with(self.prefix)
+    }
+}
+
+/// An ordinary user has no other, and neither has root of a user namespace that maps one id.
+const ANOTHER_USER: &str = "act as another user, or make files of another's";
 
 const WHOLE: &[Whole] = &[
     Whole {
@@ -56,14 +64,50 @@ const WHOLE: &[Whole] = &[
         why: "take a limit away from a jail of root's",
     },
     Whole {
+        // Of the jailer and of the supervisor.
+        binary: "terminal",
+        prefix: "",
+        why: "make jails of root's with a terminal",
+    },
+    Whole {
         binary: "threads",
         prefix: "",
         why: "make jails of root's with control groups",
     },
     Whole {
         binary: "turnkey_jailer",
+        prefix: "export::destination::tests::a_way_that_another_user",
+        why: ANOTHER_USER,
+    },
+    Whole {
+        binary: "turnkey_jailer",
+        prefix: "process::owner::tests::",
+        why: ANOTHER_USER,
+    },
+    Whole {
+        binary: "turnkey_jailer",
         prefix: "process::privileges::",
         why: "give up one capability of root's",
+    },
+    Whole {
+        binary: "turnkey_jailer",
+        prefix: "rootfs::paths::tests::a_link_that_another_user",
+        why: ANOTHER_USER,
+    },
+    Whole {
+        binary: "turnkey_jailer",
+        prefix: "rootfs::paths::tests::another_user",
+        why: ANOTHER_USER,
+    },
+    Whole {
+        binary: "turnkey_supervisor",
+        prefix: "files::output::tests::a_stranger",
+        why: ANOTHER_USER,
+    },
+    Whole {
+        binary: "turnkey_supervisor",
+        prefix: "toolchain::installation::tests::j67_what_another",
+        why: ANOTHER_USER,
     },
 ];
 
@@ -97,8 +141,7 @@ impl Unable {
 
     /// True when this test cannot.
     pub fn has(&self, binary: &str, test: &str) -> bool {
-        let fits = |whole: &Whole| whole.binary == binary && test.starts_with(whole.prefix);
-        self.lacks.is_some() && WHOLE.iter().any(fits)
+        self.lacks.is_some() && WHOLE.iter().any(|whole| whole.has(binary, test))
     }
 
     /// The tests that nextest is to leave out besides, as the end of one of its filter expressions.
@@ -117,22 +160,40 @@ impl Unable {
     /// where every test can run.
     pub fn told(&self, tests: &[(String, String)]) -> Option<String> {
         let fix = self.lacks.as_ref()?;
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let left = tests.iter().filter(|(binary, test)| self.has(binary, test));
-        left.for_each(|(binary, _)| *counts.entry(binary).or_default() += 1);
-        let all: usize = counts.values().sum();
+        let all = left.count();
         let mut text =
             format!("{all} tests, and the guest, cannot run here; for all of them, {fix}:");
         for whole in WHOLE {
-            let count = counts.get(whole.binary).copied().unwrap_or(0);
+            let count = tests
+                .iter()
+                .filter(|(binary, test)| whole.has(binary, test))
+                .count();
+            let (binary, prefix, why) = (whole.binary, whole.prefix, whole.why);
+            let name = format!("{binary} {prefix}");
             let _ = write!(
                 text,
-                "\n  {count:>4} of {}: they {}",
-                whole.binary, whole.why
+                "\n  {count:>4} of {}: they {why}",
+                name.trim_end_matches([' ', ':'])
             );
         }
         Some(text)
     }
+}
+
+/// Refuses a line that fits none of the tests, each given by its binary and its name.
+pub fn refuse_stale(tests: &[(String, String)]) -> Result<()> {
+    for whole in WHOLE {
+        if !tests.iter().any(|(binary, test)| whole.has(binary, test)) {
+            bail!(
+                "xtask/src/unable.rs has `{} {}` ({}), and no test begins so",
+                whole.binary,
+                whole.prefix,
+                whole.why
+            );
+        }
+    }
+    Ok(())
 }
 
 /// True when CI, as the machines of code hosts set it, says that nobody is there to read what was left out.
@@ -163,8 +224,21 @@ mod tests {
         assert!(told.starts_with("3 tests, and the guest,"), "{told}");
         assert!(told.contains("run this as root"), "{told}");
         assert!(told.contains("   2 of e2e: "), "{told}");
+        assert!(
+            told.contains("   1 of turnkey_jailer process::privileges: "),
+            "{told}"
+        );
         assert!(!unable.has("turnkey_jailer", "plan::tests::four"));
         assert!(unable.filter().contains("not (binary(=e2e) & test(/^/))"));
+    }
+
+    #[test]
+    fn a_line_that_fits_no_test_is_refused() {
+        let mut tests: Vec<_> = WHOLE.iter().map(|it| test(it.binary, it.prefix)).collect();
+        refuse_stale(&tests).expect("each fits one");
+        tests.pop();
+        let error = refuse_stale(&tests).expect_err("the last one fits none");
+        assert!(error.to_string().contains("unable.rs"), "{error}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[
         setup::BUILD,
         setup::EXAMPLES,
-        setup::PROFILES,
+        setup::END_TO_END,
         setup::REPORTS,
     ])?;
     let choice = Choice {
@@ -174,9 +174,14 @@ impl Disks {
             swap: folder.join("swap"),
         };
         let machines = choice.machines();
-        for disk in [&contents::ORDINARY, &contents::PROGRAMS] {
+        for disk in [
+            &contents::ORDINARY,
+            &contents::PROGRAMS,
+            &contents::PACKAGED,
+        ] {
             if machines.iter().any(|it| it.disk.file == disk.file) {
-                image::make(disk, &disks.root(disk), &programs.in_the_guest())?;
+                let files = programs.in_the_guest(disk, folder)?;
+                image::make(disk, &disks.root(disk), &files)?;
             }
         }
         image::make_swap(&disks.swap)?;
@@ -239,7 +244,7 @@ fn jobs<'a>(
                 .context("a kernel for each machine")?;
             fs::write(
                 &initramfs,
-                build::initramfs(&programs.init, kernel, &tests)?,
+                build::initramfs(&programs.init, machine, kernel, &tests)?,
             )?;
             let console = folder.join(format!("console-{number}.log"));
             jobs.push_back(Job {

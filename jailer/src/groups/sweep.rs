@@ -2,8 +2,9 @@
 //!
 //! Every run holds a lock, flock(2), on each of its groups for as long as it lives; the kernel
 //! lets go of it when the last process that holds it dies, whoever killed it, in whatever pid
-//! namespace. A group of ours that is not locked and not new has no owner. It is removed when it is empty,
-//! which the kernel itself decides: rmdir(2) of a group with a process in it fails.
+//! namespace. A group of ours that is not locked and not new has no owner. It is removed with the groups below it, each of
+//! which must be without an owner as well, when it is empty, which the kernel itself decides: rmdir(2) of a group with a
+//! process in it fails. Whoever watches a group of others holds a lock on it, so that no group goes that is waited for.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +28,7 @@ pub fn sweep(parent: &Path) {
     }
 }
 
+/// Removes a group without an owner, and before it those below.
 fn remove_if_left(group: &Path, now: SystemTime) {
     let made = fs::symlink_metadata(group).and_then(|metadata| metadata.modified());
     let age = made.ok().and_then(|made| now.duration_since(made).ok());
@@ -36,10 +38,16 @@ fn remove_if_left(group: &Path, now: SystemTime) {
     let Ok(directory) = File::open(group) else {
         return;
     };
-    if directory.try_lock().is_ok() {
-        // Still locked, so that no second sweeper takes a group made anew under this name.
-        let _ = fs::remove_dir(group);
+    if directory.try_lock().is_err() {
+        return;
     }
+    let below = fs::read_dir(group).into_iter().flatten().flatten();
+    let is_group = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    for entry in below.filter(is_group) {
+        remove_if_left(&entry.path(), now);
+    }
+    // Still locked, so that no second sweeper takes a group made anew under this name.
+    let _ = fs::remove_dir(group);
 }
 
 #[cfg(test)]
@@ -90,13 +98,47 @@ mod tests {
         assert!(group.exists());
     }
 
+    /// A group in the group, as old as it; whoever made it has changed the upper one's time.
+    fn with_inner(group: &Path, name: &str, age: Duration) -> std::path::PathBuf {
+        let inner = group.join(name);
+        fs::create_dir(&inner).unwrap();
+        for directory in [&inner, group] {
+            let directory = File::open(directory).unwrap();
+            directory.set_modified(SystemTime::now() - age).unwrap();
+        }
+        inner
+    }
+
     #[test]
-    fn a_group_with_something_in_it_stays() {
-        let (parent, group) = parent_with("turnkey-1-0-0", Duration::from_secs(60));
-        fs::create_dir(group.join("inner")).unwrap();
+    fn an_old_group_goes_with_all_below() {
+        let (parent, group) = parent_with("turnkey-1-0-0", NEW * 2);
+        let inner = with_inner(&group, "inner", NEW * 2);
+        with_inner(&inner, "turnkey-2-0-0", NEW * 2);
         let directory = File::open(&group).unwrap();
         directory.set_modified(SystemTime::now() - NEW * 2).unwrap();
         sweep(parent.path());
-        assert!(group.exists());
+        assert!(!group.exists());
+    }
+
+    #[test]
+    fn a_group_below_that_is_owned_or_new_or_in_use_stays_with_those_above() {
+        let (parent, group) = parent_with("turnkey-1-0-0", NEW * 2);
+        let used = with_inner(&group, "used", NEW * 2);
+        fs::write(used.join("process"), "").unwrap();
+        let new = with_inner(&group, "new", Duration::ZERO);
+        let owned = with_inner(&group, "owned", NEW * 2);
+        let below_owned = with_inner(&owned, "below", NEW * 2);
+        let left = with_inner(&group, "left", NEW * 2);
+        for directory in [&used, &owned, &group] {
+            let directory = File::open(directory).unwrap();
+            directory.set_modified(SystemTime::now() - NEW * 2).unwrap();
+        }
+        let owner = File::open(&owned).unwrap();
+        owner.try_lock_shared().unwrap();
+        sweep(parent.path());
+        for kept in [&group, &used, &new, &owned, &below_owned] {
+            assert!(kept.exists(), "{}", kept.display());
+        }
+        assert!(!left.exists());
     }
 }

@@ -106,7 +106,9 @@ fn told(kind: Kind, action: RuleAction) -> Violation {
     let mut story = Story::command(&["sh"]);
     story.decided(2, kind, CREDENTIALS, action);
     let mut aggregator = Aggregator::new(&policy(), clock());
-    story.events.iter().for_each(|event| aggregator.push(event));
+    for event in &story.events {
+        aggregator.push(event);
+    }
     aggregator.finish().violations.remove(0)
 }
 

@@ -22,7 +22,7 @@ use super::terminal;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The word that the report has for it.
-fn verdict_word(verdict: Verdict) -> &'static str {
+pub(super) fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Clean => "clean",
         Verdict::Suspicious => "suspicious",
@@ -32,7 +32,7 @@ fn verdict_word(verdict: Verdict) -> &'static str {
 }
 
 /// The word that the report has for it.
-fn status_word(status: Status) -> &'static str {
+pub(super) fn status_word(status: Status) -> &'static str {
     match status {
         Status::Exited => "exited",
         Status::KilledByPolicy => "killed_by_policy",
@@ -58,7 +58,7 @@ fn command_line(report: &Report) -> String {
 }
 
 /// The verdict and how it came to it, in one line.
-fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &Report) -> String {
     match &report.error {
         Some(error) => format!("nothing ran: {error}"),
         None => format!(
@@ -70,7 +70,7 @@ fn summary(report: &Report) -> String {
 }
 
 /// The title of a finding, never empty.
-fn title(finding: &Finding) -> &str {
+pub(super) fn title(finding: &Finding) -> &str {
     match finding.reason.as_str() {
         "" => &finding.id,
         reason => reason,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Map, Value, json};
 use turnkey_policy::Severity;
 
-use super::{VERSION, attack, command_line, status_word, title, verdict_word};
+use super::{VERSION, attack, command_line, status_word, summary, title, verdict_word};
 use crate::clock;
 use crate::model::{Actor, Finding, Process, Report, Violation};
 use crate::terminal;
@@ -17,7 +17,28 @@ pub fn events(report: &Report) -> Vec<Value> {
     findings.map(|finding| event(report, finding)).collect()
 }
 
-fn event(report: &Report, finding: &Finding) -> Value {
+/// The end of a run, for a stream of findings in which a run without any would not be seen.
+pub fn verdict(report: &Report, severity: Severity, time: &str) -> Value {
+    let finding = Finding {
+        id: "turnkey:verdict".to_owned(),
+        severity,
+        score: report.risk_score,
+        count: 1,
+        technique: None,
+        reason: summary(report),
+        evidence: Vec::new(),
+        accepted: None,
+    };
+    let mut event = event(report, &finding);
+    if let Some(time) = milliseconds(time) {
+        event["time"] = json!(time);
+        event["finding_info"]["created_time"] = json!(time);
+    }
+    event
+}
+
+/// The event of one finding.
+pub fn event(report: &Report, finding: &Finding) -> Value {
     let attempts: Vec<&Violation> = finding.violations(report).collect();
     let steps = finding.evidence.iter().filter_map(|it| it.time.as_deref());
     let times = attempts.iter().map(|it| it.time.as_str()).chain(steps);

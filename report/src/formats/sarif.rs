@@ -1,6 +1,9 @@
 //! SARIF 2.1.0, for tools that show results of analyses: a rule for each finding, a result for each
 //! attempt, and the run as an invocation.
 
+mod fingerprint;
+mod place;
+
 use serde_json::{Map, Value, json};
 use turnkey_policy::Severity;
 
@@ -8,13 +11,15 @@ use super::{VERSION, status_word, summary, title, verdict_word};
 use crate::clock;
 use crate::model::{Finding, Report, Status, Violation};
 
-use crate::{came_of, terminal, unescape};
+use crate::{came_of, terminal};
 
-/// The log.
-pub fn log(report: &Report) -> Value {
+pub use place::SourceRoot;
+
+/// The log; paths below `root` are the repository's.
+pub fn log(report: &Report, root: SourceRoot<'_>) -> Value {
     let findings = report.findings.iter().enumerate();
     let results: Vec<Value> = findings
-        .flat_map(|(index, finding)| results(report, finding, index))
+        .flat_map(|(index, finding)| results((report, root), finding, index))
         .collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -26,7 +31,8 @@ pub fn log(report: &Report) -> Value {
                 "rules": report.findings.iter().map(rule).collect::<Vec<_>>(),
             } },
             "automationDetails": { "id": format!("turnkey/{}", report.id) },
-            "invocations": [invocation(report)],
+            "originalUriBaseIds": root.bases(),
+            "invocations": [invocation(report, root)],
             "results": results,
             "properties": {
                 "verdict": verdict_word(report.verdict),
@@ -67,13 +73,16 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn invocation(report: &Report) -> Value {
+fn invocation(report: &Report, root: SourceRoot<'_>) -> Value {
     let mut invocation = Map::new();
     let words = report.command.iter().skip(1);
     if let Some(program) = report.command.first() {
         let line = json!(super::command_line(report));
         invocation.insert("commandLine".to_owned(), line);
-        invocation.insert("executableLocation".to_owned(), location(program));
+        invocation.insert(
+            "executableLocation".to_owned(),
+            place::artifact(program, root),
+        );
     }
     invocation.insert("arguments".to_owned(), words.cloned().collect());
     if clock::read(&report.started_at).is_some() {
@@ -95,15 +104,26 @@ fn invocation(report: &Report) -> Value {
 }
 
 /// One for each attempt that is listed, or one for the finding as a whole.
-fn results(report: &Report, finding: &Finding, index: usize) -> Vec<Value> {
+fn results(
+    (report, root): (&Report, SourceRoot<'_>),
+    finding: &Finding,
+    index: usize,
+) -> Vec<Value> {
     let attempts = finding.violations(report);
     let mut results: Vec<Value> = attempts
-        .map(|it| attempt(report, it, finding, index))
+        .map(|it| attempt((report, root), it, finding, index))
         .collect();
     if results.is_empty() {
-        results.push(whole(finding, index));
+        let mut whole = whole(finding, index);
+        mark(&mut whole, fingerprint::finding(report, finding, root));
+        results.push(whole);
     }
     results
+}
+
+/// Viewers know a result by this, in whichever run it is seen.
+fn mark(result: &mut Value, fingerprint: String) {
+    result["partialFingerprints"] = json!({ fingerprint::NAME: fingerprint });
 }
 
 /// The result for a finding without attempts, with the acts that show it.
@@ -117,13 +137,30 @@ fn whole(finding: &Finding, index: usize) -> Value {
     result
 }
 
-fn attempt(report: &Report, violation: &Violation, finding: &Finding, index: usize) -> Value {
+fn attempt(
+    (report, root): (&Report, SourceRoot<'_>),
+    violation: &Violation,
+    finding: &Finding,
+    index: usize,
+) -> Value {
     let stopped = came_of::words(violation, report.whole());
     let headline = terminal::headline(violation);
     let actor = terminal::actor(&violation.process);
     let text = format!("{headline}, by {actor}; stopped by {stopped}");
     let mut result = result(finding, index, &text, violation.count);
-    result["locations"] = json!([place(violation)]);
+    mark(&mut result, fingerprint::attempt(report, violation, root));
+    let object = object(violation, root);
+    match place::source(report, violation, root) {
+        // Code hosts show a result at its first place, and only at one of the repository.
+        Some(source) => {
+            let file = place::artifact(source, root);
+            let line = json!({ "startLine": 1 });
+            result["locations"] =
+                json!([{ "physicalLocation": { "artifactLocation": file, "region": line } }]);
+            result["relatedLocations"] = json!([object]);
+        }
+        None => result["locations"] = json!([object]),
+    }
     let properties = &mut result["properties"];
     properties["action"] = json!(violation.action.name());
     properties["stopped_by"] = json!(violation.stopped_by);
@@ -154,9 +191,11 @@ fn result(finding: &Finding, index: usize, text: &str, count: u64) -> Value {
     result
 }
 
-fn place(violation: &Violation) -> Value {
+/// The thing that was acted on.
+fn object(violation: &Violation, root: SourceRoot<'_>) -> Value {
     if let Some(path) = &violation.path {
-        return json!({ "physicalLocation": { "artifactLocation": location(path) } });
+        let file = place::artifact(path, root);
+        return json!({ "physicalLocation": { "artifactLocation": file } });
     }
     let (kind, name) = match (&violation.address, &violation.syscall) {
         (Some(address), _) => ("resource", address.as_str()),
@@ -164,23 +203,4 @@ fn place(violation: &Violation) -> Value {
         _ => ("resource", "unknown"),
     };
     json!({ "logicalLocations": [{ "kind": kind, "fullyQualifiedName": name }] })
-}
-
-/// An escaped path as a URI of its bytes: absolute as `file:`, others relative to the workspace.
-fn location(path: &str) -> Value {
-    let bytes = unescape(path);
-    let scheme = if bytes.starts_with(b"/") {
-        "file://"
-    } else {
-        ""
-    };
-    let mut uri = String::from(scheme);
-    for byte in bytes {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    json!({ "uri": uri })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::sarif::SourceRoot;
 use super::{junit, ocsf, sarif};
 use crate::Stored;
 use crate::model::Report;
@@ -19,6 +20,10 @@ pub fn golden(name: &str, change: impl Fn(&mut Value)) -> Report {
     let mut value: Value = serde_json::from_str(body).unwrap();
     change(&mut value);
     Stored::read(value.to_string().as_bytes()).unwrap().report
+}
+
+fn sarif_of(report: &Report) -> Value {
+    sarif::log(report, SourceRoot::new("/home/you/repo"))
 }
 
 fn all() -> Vec<Report> {
@@ -58,11 +63,11 @@ fn all() -> Vec<Report> {
 fn sarif_fits_the_published_schema() {
     let validator = SchemaValidator::new(serde_json::from_str(SARIF).unwrap());
     for report in all() {
-        let log = sarif::log(&report);
+        let log = sarif_of(&report);
         assert_eq!(validator.wrong(&log), "", "{log:#}");
     }
     // The validator can say no.
-    let mut log = sarif::log(&golden("shadow_read_under_enforce", |_| {}));
+    let mut log = sarif_of(&golden("shadow_read_under_enforce", |_| {}));
     log["runs"][0]["results"][0]["level"] = json!("grave");
     assert!(validator.wrong(&log).contains("level"));
 }
@@ -87,7 +92,7 @@ fn ocsf_fits_the_published_schema() {
 
 #[test]
 fn sarif_names_rule_place_and_process() {
-    let log = sarif::log(&golden("shadow_read_under_enforce", |_| {}));
+    let log = sarif_of(&golden("shadow_read_under_enforce", |_| {}));
     let run = &log["runs"][0];
     assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "credential-file");
     assert_eq!(
@@ -98,19 +103,99 @@ fn sarif_names_rule_place_and_process() {
     let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
     assert_eq!(
         (place, &result["level"]),
-        (&json!("file:///etc/shadow"), &json!("error"))
+        (&json!("shadow.py"), &json!("error"))
     );
     assert_eq!(
         result["message"]["text"],
         "killed for reading /etc/shadow, by python3 (pid 2): python3 shadow.py; stopped by the monitor: it killed the jail"
     );
     // The bytes of a hostile path, not their escapes.
-    let log = sarif::log(&golden("a_hostile_name", |_| {}));
+    let log = sarif_of(&golden("a_hostile_name", |_| {}));
     let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     assert_eq!(
         place["artifactLocation"]["uri"],
         "file:///etc/%1B%5B2J%FF%22%0A%5C.ssh/id_rsa"
     );
+}
+
+#[test]
+fn sarif_puts_a_result_at_the_repositorys_file_that_made_the_attempt() {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let log = sarif_of(&golden("shadow_read_under_enforce", |value| change(value)));
+        log["runs"][0]["results"][0].clone()
+    };
+    let place = |result: &Value| {
+        let place = &result["locations"][0]["physicalLocation"];
+        let artifact = &place["artifactLocation"];
+        (artifact["uri"].clone(), artifact["uriBaseId"].clone())
+    };
+    let relative = |path: &str| (json!(path), json!("%SRCROOT%"));
+    // The golden process interprets nothing that it was given by name.
+    let argv =
+        |words: Value| move |value: &mut Value| value["processes"][0]["argv"] = words.clone();
+    for (words, expected) in [
+        (json!(["python3", "tests/run.py", "x"]), "tests/run.py"),
+        (json!(["python3", "-u", "./a b/run.py"]), ""),
+        (json!(["python3", "-u", "/workspace/run.py"]), "run.py"),
+        (
+            json!(["python3", "/home/you/repo/tools/run.py"]),
+            "tools/run.py",
+        ),
+        (json!(["python3", "/home/you/repository/run.py"]), ""),
+        (json!(["python3", "../run.py"]), ""),
+        (json!(["python3", "/home/you/repo/../x/run.py"]), ""),
+    ] {
+        let result = with(&argv(words.clone()));
+        match expected {
+            "" => assert_eq!(place(&result).0, "file:///etc/shadow", "{words}"),
+            path => {
+                assert_eq!(place(&result), relative(path), "{words}");
+                let touched = &result["relatedLocations"][0]["physicalLocation"];
+                assert_eq!(touched["artifactLocation"]["uri"], "file:///etc/shadow");
+            }
+        }
+    }
+    // A circle of parents, which only a hostile report has, ends.
+    with(&|value| value["processes"][0]["parent"] = value["processes"][0]["exec_id"].clone());
+}
+
+#[test]
+fn a_fingerprint_is_the_findings_and_not_the_runs() {
+    let print = |change: &dyn Fn(&mut Value)| {
+        let log = sarif_of(&golden("shadow_read_under_enforce", |value| change(value)));
+        let results = log["runs"][0]["results"].as_array().unwrap().clone();
+        let prints = results.iter().map(|result| {
+            let print = result["partialFingerprints"]["turnkey/v1"].as_str();
+            print.unwrap().to_owned()
+        });
+        prints.collect::<Vec<_>>()
+    };
+    let here = print(&|_| {});
+    assert_eq!(here.len(), 2);
+    assert_ne!(here[0], here[1]);
+    let again = print(&|value| {
+        value["id"] = json!("another");
+        value["started_at"] = json!("2027-01-01T00:00:00.000000Z");
+        let row = value["violations"][0].as_object_mut().unwrap();
+        row["time"] = json!("2027-01-01T00:00:00.000001Z");
+        row["count"] = json!(7);
+        row["process"]["pid"] = json!(77);
+        row["process"]["host_pid"] = json!(7777);
+    });
+    assert_eq!(again, here);
+    for (key, other) in [
+        ("path", "/etc/gshadow"),
+        ("on", "link"),
+        ("rule", "another"),
+    ] {
+        let changed = print(&|value| {
+            value["violations"][0][key] = json!(other);
+            if key == "rule" {
+                value["findings"][0]["id"] = json!(other);
+            }
+        });
+        assert_ne!(changed[0], here[0], "{key}");
+    }
 }
 
 #[test]
@@ -175,7 +260,7 @@ fn junit_counts_what_is_not_well() {
         value["findings"][1]["accepted"] = known;
     });
     assert_eq!(counts(&accepted), (2, 0));
-    let log = sarif::log(&accepted);
+    let log = sarif_of(&accepted);
     let told = &log["runs"][0]["results"][1];
     assert_eq!(
         told["suppressions"][0]["justification"],

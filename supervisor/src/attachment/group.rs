@@ -7,7 +7,6 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use nix::dir::Dir;
@@ -17,6 +16,8 @@ use nix::libc::CGROUP2_SUPER_MAGIC;
 use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::UnlinkatFlags;
+use rustix::fs::{FlockOperation, flock};
+use turnkey_jailer::sweep;
 
 /// The inode of the host's own cgroup namespace: `PROC_CGROUP_INIT_INO` of `linux/proc_ns.h`.
 const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
@@ -204,6 +205,13 @@ impl ForeignGroup {
         format!("the processes of {} could not be listed", group.display())
     }
 
+    /// Tells runs that sweep what others have left that this group is waited for. Where its owner is a run that lives, nobody
+    /// sweeps it, and this is tried again.
+    pub fn claim(&self) {
+        let shared = FlockOperation::NonBlockingLockShared;
+        let _ = flock(&self.directory, shared);
+    }
+
     /// Makes a group beside it, at the same level, with a leaf below: canaries fly there.
     ///
     /// # Errors
@@ -211,20 +219,20 @@ impl ForeignGroup {
     pub fn beside(&self) -> anyhow::Result<BesideGroup> {
         let above = openat(&self.directory, "..", DIRECTORY, Mode::empty());
         let above = above.context("the group above cannot be opened")?;
-        sweep(above.as_fd());
-        let name = format!("{CANARIES}{}", std::process::id());
+        sweep(&turnkey_jailer::paths::place_of(&above)?);
+        let name = format!("turnkey-canary-{}", std::process::id());
         make_in(above.as_fd(), &name)
             .with_context(|| format!("no group can be made beside {}", self.name.display()))?;
         let directory = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
+        // Runs that start meanwhile leave it alone, with its leaf.
+        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
         let mut beside = BesideGroup {
             id: fstat(&directory)?.st_ino,
-            lock: None,
             leaf: None,
             above,
             name,
             directory,
         };
-        beside.lock = Some(locked(beside.directory.as_fd())?);
         make_in(beside.directory.as_fd(), LEAF)?;
         let leaf = openat(&beside.directory, LEAF, DIRECTORY, Mode::empty())?;
         beside.leaf = Some(leaf);
@@ -241,20 +249,12 @@ impl AsFd for ForeignGroup {
 /// The name of the leaf in a [`BesideGroup`].
 const LEAF: &str = "leaf";
 
-/// The beginning of the name of a [`BesideGroup`].
-const CANARIES: &str = "turnkey-canary-";
-
-/// Between the making of a group and its lock lies a moment; nobody takes this long.
-const NEW: Duration = Duration::from_secs(10);
-
 /// A group beside a foreign one, for canaries alone; removed when dropped.
 pub struct BesideGroup {
     above: OwnedFd,
     name: String,
     directory: OwnedFd,
     id: u64,
-    /// Held for as long as the group is used: see [`sweep`].
-    lock: Option<File>,
     leaf: Option<OwnedFd>,
 }
 
@@ -279,40 +279,6 @@ impl Drop for BesideGroup {
         let _ = remove(&self.directory, LEAF);
         let _ = remove(&self.above, &self.name);
     }
-}
-
-/// Removes the groups of canaries whose turnkey was killed: those that nobody has locked, and that are not new. Clearing away after
-/// others is no reason to fail, so nothing is told.
-fn sweep(above: BorrowedFd<'_>) {
-    let names = groups_in(above).unwrap_or_default();
-    let canaries = |name: &std::ffi::OsString| name.as_bytes().starts_with(CANARIES.as_bytes());
-    for name in names.into_iter().filter(canaries) {
-        let Ok(directory) = open_below(above, Path::new(&name)) else {
-            continue;
-        };
-        if is_new(&directory) {
-            continue;
-        }
-        // Locked until it is gone, so that none made anew under this name is meant.
-        if let Ok(_lock) = locked(directory.as_fd()) {
-            let _ = nix::unistd::unlinkat(&directory, LEAF, UnlinkatFlags::RemoveDir);
-            let _ = nix::unistd::unlinkat(above, name.as_os_str(), UnlinkatFlags::RemoveDir);
-        }
-    }
-}
-
-fn is_new(directory: &OwnedFd) -> bool {
-    let made = fstat(directory).map(|stat| u64::try_from(stat.st_mtime).unwrap_or(0));
-    let made = made.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-    let age = made.map(|made| SystemTime::now().duration_since(made));
-    !matches!(age, Ok(Ok(age)) if age >= NEW)
-}
-
-/// The group's lock, flock(2), which the kernel lets go of with its last holder.
-fn locked(directory: BorrowedFd<'_>) -> io::Result<File> {
-    let file = File::from(directory.try_clone_to_owned()?);
-    file.try_lock()?;
-    Ok(file)
 }
 
 fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {

@@ -129,6 +129,9 @@ pub fn watch(
                 () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
                 () = tokio::task::yield_now(), if more => WatchInput::Events,
             };
+            if matches!(input, WatchInput::Tick) {
+                group.claim();
+            }
             match input {
                 WatchInput::Events | WatchInput::Tick => {
                     taken = Some(Instant::now());

@@ -96,15 +96,22 @@ impl CallerOutput {
     pub fn open(self) -> io::Result<OpenOutput> {
         match self.to {
             OutputTarget::Inherited(stream) => Ok(OpenOutput::Stream(File::from(stream))),
-            OutputTarget::Stream(handle) => {
-                let stream = reopen(&handle, OFlag::O_WRONLY).map_err(unread)?;
-                fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
-                Ok(OpenOutput::Stream(File::from(stream)))
-            }
+            OutputTarget::Stream(handle) => Ok(OpenOutput::Stream(open_stream(&handle)?)),
             OutputTarget::File(place) => {
                 let unnamed = place.unnamed()?;
                 Ok(OpenOutput::File(unnamed, place))
             }
+        }
+    }
+}
+
+impl CallerOutput {
+    /// Opens it to write at its end. A file that is there stays, as far as it is the caller's or root's own, and has no other name.
+    pub fn append(self) -> io::Result<File> {
+        match self.to {
+            OutputTarget::Inherited(stream) => Ok(File::from(stream)),
+            OutputTarget::Stream(handle) => open_stream(&handle),
+            OutputTarget::File(place) => place.append(),
         }
     }
 }
@@ -134,6 +141,17 @@ impl OpenOutput {
         }
     }
 
+    /// The same for a file that is new: one that is there by now stays.
+    pub fn write_new(self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            OpenOutput::File(mut file, place) => {
+                file.write_all(bytes)?;
+                Ok(place.link(&file, &place.name)?)
+            }
+            stream @ OpenOutput::Stream(_) => stream.write(bytes),
+        }
+    }
+
     /// Gives the name to other content until [`OpenOutput::write`] replaces it, or for good when that never comes. A stream, which
     /// nothing can be taken back from, gets none.
     pub fn write_meanwhile(&self, bytes: &[u8]) -> io::Result<()> {
@@ -144,17 +162,6 @@ impl OpenOutput {
                 file.write_all(bytes)?;
                 place.publish(&file)
             }
-        }
-    }
-
-    /// The same for a file that is new: one that is there by now stays.
-    pub fn write_new(self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            OpenOutput::File(mut file, place) => {
-                file.write_all(bytes)?;
-                Ok(place.link(&file, &place.name)?)
-            }
-            stream @ OpenOutput::Stream(_) => stream.write(bytes),
         }
     }
 
@@ -179,6 +186,29 @@ impl OutputName {
             nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
         }
         Ok(File::from(unnamed))
+    }
+
+    fn append(&self) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY
+            | OFlag::O_APPEND
+            | OFlag::O_CREAT
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
+        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE)?;
+        let stat = fstat(&file)?;
+        let why = match kind(&stat) {
+            OutputKind::File if !paths::is_trusted(stat.st_uid) => {
+                "it is a file of another user; name another one"
+            }
+            OutputKind::File if stat.st_nlink != 1 => {
+                "this file has another name as well; name another one"
+            }
+            OutputKind::File => return Ok(File::from(file)),
+            _ => "it is no file any more",
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
     /// linkat(2) does not replace, so what was there is replaced by way of a name of our own.
@@ -299,6 +329,13 @@ pub fn is_sink(stat: &FileStat) -> bool {
 /// admin-guide/devices.txt of the kernel: consoles and serial lines, /dev/tty, pseudo-terminals.
 fn is_terminal(device: (u64, u64)) -> bool {
     matches!(device, (4 | 136..=143, _) | (5, 0 | 1))
+}
+
+/// A stream is written as it is, and waited for.
+fn open_stream(handle: &OwnedFd) -> io::Result<File> {
+    let stream = reopen(handle, OFlag::O_WRONLY).map_err(unread)?;
+    fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
+    Ok(File::from(stream))
 }
 
 fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {

@@ -7,9 +7,11 @@ use anyhow::Context;
 use nix::sys::stat::{FileStat, fstat};
 use turnkey_jailer::export::ExportDestination;
 use turnkey_jailer::paths;
-use turnkey_policy::Policy;
+use turnkey_policy::{Policy, WorkdirMode};
 
 use super::output::{CallerOutput, is_sink};
+use crate::directory::RunDirectory;
+use crate::sinks::{FoundSink, WebhookSecret};
 
 /// The outputs that are asked for. Nothing is made yet.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub struct RunOutputs {
     pub profile: Option<CallerOutput>,
     /// `--export`
     pub export: Option<ExportDestination>,
+    /// `--to`
+    pub sinks: Vec<FoundSink>,
     /// Standard output is taken by one of these: what the program prints goes to standard error.
     pub takes_stdout: bool,
 }
@@ -36,6 +40,17 @@ pub struct ReachableOutput {
     what: &'static str,
     file: PathBuf,
     write: PathBuf,
+}
+
+/// A secret that the program would be able to read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the secret of webhooks {} lies in {}, which the jail may read: the program could sign alerts of its own; move it elsewhere",
+    file.display(), shown.display()
+)]
+pub struct ShownSecret {
+    file: PathBuf,
+    shown: PathBuf,
 }
 
 /// An output that would be mixed with another.
@@ -79,6 +94,11 @@ impl RunOutputs {
         RunOutputs { profile, ..self }.settled()
     }
 
+    /// With receivers of alerts as well.
+    pub fn and_sinks(self, sinks: Vec<FoundSink>) -> anyhow::Result<RunOutputs> {
+        RunOutputs { sinks, ..self }.settled()
+    }
+
     fn named(&self) -> impl Iterator<Item = (&'static str, &CallerOutput)> {
         let report = self.report.iter().map(|output| ("the report", output));
         let events = self
@@ -89,7 +109,9 @@ impl RunOutputs {
             .profile
             .iter()
             .map(|output| ("the learned profile", output));
-        report.chain(events).chain(profile)
+        let sinks = self.sinks.iter().filter_map(FoundSink::output);
+        let sinks = sinks.map(|output| ("the file of --to", output));
+        report.chain(events).chain(profile).chain(sinks)
     }
 
     /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
@@ -97,7 +119,15 @@ impl RunOutputs {
         let [stdout, stderr] = [1, 2].map(standard_stream);
         let mut takes_stdout = false;
         let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
+        let mut places: Vec<(&'static str, &Path)> = Vec::new();
         for (what, output) in self.named() {
+            if let Some(place) = output.place() {
+                // One that is not there yet has no status to tell it by.
+                if let Some((with, _)) = places.iter().find(|(_, other)| *other == place) {
+                    return Err(MixedOutput { what, with }.into());
+                }
+                places.push((what, place));
+            }
             let Some(stat) = output.stat()?.filter(|stat| !is_sink(stat)) else {
                 continue;
             };
@@ -130,6 +160,12 @@ impl RunOutputs {
             .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
         let export = self.export.iter().map(ExportDestination::place);
         let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
+        let sockets = self.sinks.iter().filter_map(FoundSink::socket);
+        let sockets = sockets.map(|path| ("the socket of --to", path, path.to_owned()));
+        let secrets = self.sinks.iter().filter_map(FoundSink::secret);
+        let secrets = secrets.filter_map(WebhookSecret::file);
+        let secrets = secrets.map(|path| ("the secret of webhooks", path, path.to_owned()));
+        let receivers = sockets.chain(secrets);
         let writes = policy.filesystem.write.iter().map(|write| &write.path);
         let writes: Vec<_> = writes
             .map(|write| {
@@ -139,12 +175,40 @@ impl RunOutputs {
                 )
             })
             .collect();
-        for (what, file, place) in profiles.chain(outputs).chain(export) {
+        for (what, file, place) in profiles.chain(outputs).chain(export).chain(receivers) {
             if let Some((write, _)) = writes.iter().find(|(_, write)| place.starts_with(write)) {
                 return Err(ReachableOutput {
                     what,
                     file: file.to_owned(),
                     write: (*write).clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunOutputs {
+    /// Makes sure that no program can sign alerts of its own: the secret of webhooks is in nothing that it is shown.
+    pub fn require_secret(
+        &self,
+        policy: &Policy,
+        directory: &RunDirectory,
+    ) -> Result<(), ShownSecret> {
+        let secrets = self.sinks.iter().filter_map(FoundSink::secret);
+        let shown = policy.filesystem.read.iter().map(|read| read.path.clone());
+        let has_workdir = policy.filesystem.workdir != WorkdirMode::None;
+        let workdir = has_workdir.then(|| directory.named().to_owned());
+        let shown: Vec<PathBuf> = shown.chain(workdir).collect();
+        for file in secrets.filter_map(WebhookSecret::file) {
+            let is_shown = |place: &&PathBuf| {
+                let canonical = paths::canonical(place);
+                canonical.is_ok_and(|place| file.starts_with(place))
+            };
+            if let Some(place) = shown.iter().find(is_shown) {
+                return Err(ShownSecret {
+                    file: file.to_owned(),
+                    shown: place.clone(),
                 });
             }
         }

@@ -133,29 +133,6 @@ fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() 
     eventually("their groups are gone", || canaries().is_empty());
 }
 
-#[test]
-fn groups_of_a_killed_watchers_canaries_go_with_the_next() {
-    let others = OthersGroup::new();
-    let group = others.below("watched");
-    let name = format!("{}/watched", others.name);
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let make = |name: &str| {
-        let path = others.below(name);
-        std::fs::create_dir(path.join("leaf")).expect("root makes groups");
-        let directory = std::fs::File::open(&path).expect("it is there");
-        directory.set_modified(old).expect("root may");
-        (path, directory)
-    };
-    let (left, _) = make("turnkey-canary-1");
-    let (held, lock) = make("turnkey-canary-2");
-    lock.lock().expect("a directory can be locked");
-    let (other, _) = make("somebodys");
-    let attached = Attached::to(&["--cgroup", &name], &["--for", "1ms"]);
-    attached.end();
-    assert!(!left.exists(), "nobody has it");
-    assert!(held.exists() && other.exists() && group.exists());
-}
-
 /// Groups in groups, of which the deepest is answered.
 fn nested(group: &OthersGroup, count: usize) -> PathBuf {
     let mut path = group.path.clone();

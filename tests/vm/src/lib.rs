@@ -19,6 +19,12 @@ pub const BINARIES: &str = "/opt/turnkey";
 /// The command under test. Not below /usr, which jails see: as on the machines of those who build it.
 pub const TURNKEY: &str = "/opt/turnkey/turnkey";
 
+/// The file of the initramfs that is there where systemd is to be the machine's first process.
+pub const SYSTEMD_FIRST: &str = "/systemd-first";
+
+/// The package of the command under test, where there is one.
+pub const PACKAGE: &str = "/opt/turnkey/turnkey.deb";
+
 /// What the harness of the tests finds in its environment when it runs in the guest.
 pub const IN_THE_GUEST: &str = "TURNKEY_GUEST";
 

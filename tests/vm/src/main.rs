@@ -5,8 +5,10 @@
 //! sees that.
 
 mod machine;
+mod systemd;
 mod tests;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -17,9 +19,13 @@ use nix::unistd::Pid;
 /// The argument that makes this program run the tests instead.
 const RUN_TESTS: &str = "run-tests";
 
+/// The same, on a machine whose tests load what they need themselves.
+const RUN_TESTS_ALONE: &str = "run-tests-alone";
+
 fn main() -> ExitCode {
     let done = match std::env::args().nth(1).as_deref() {
-        Some(RUN_TESTS) => tests::run(),
+        Some(RUN_TESTS) => tests::load_monitor().and_then(|()| tests::run()),
+        Some(RUN_TESTS_ALONE) => tests::run(),
         _ => be_process_one(),
     };
     match done {
@@ -34,8 +40,12 @@ fn main() -> ExitCode {
 fn be_process_one() -> Result<()> {
     // Read before the initramfs is left behind.
     let tests = std::fs::read(turnkey_guest::TESTS).context("no list of tests")?;
+    let systemd_first = Path::new(turnkey_guest::SYSTEMD_FIRST).exists();
     machine::start()?;
     std::fs::write(tests::LIST, tests).context("cannot keep the list of tests")?;
+    if systemd_first {
+        return systemd::become_it();
+    }
     let runner = Command::new("/proc/self/exe")
         .arg(RUN_TESTS)
         .spawn()

@@ -36,7 +36,6 @@ pub fn run() -> Result<()> {
             kernel: kernel.trim().to_owned(),
         },
     )?;
-    load_monitor()?;
     for test in list.lines() {
         send(
             &mut port,
@@ -52,7 +51,7 @@ pub fn run() -> Result<()> {
 
 /// Loads the programs once for all tests: emulated, the verifier takes seconds. Tests of loading
 /// itself see a BPF file system of their own.
-fn load_monitor() -> Result<()> {
+pub fn load_monitor() -> Result<()> {
     let mut load = Command::new(TURNKEY);
     let status = load.args(["monitor", "load"]).env_clear().status();
     let status = status.context("cannot start turnkey")?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::ColourWhen;
+use super::{ColourWhen, SinkArguments};
 
 /// The codes of `turnkey attach`, and examples.
 pub const EXIT_CODES: &str = "Exit codes:
@@ -66,6 +66,9 @@ pub struct AttachArguments {
     /// Write every event to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
+    /// Receivers of alerts.
+    #[command(flatten)]
+    pub sinks: SinkArguments,
     /// Do not redact credentials in arguments, paths and addresses of the report and the events
     #[arg(long)]
     pub no_redact: bool,

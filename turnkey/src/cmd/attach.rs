@@ -12,6 +12,7 @@ use turnkey_supervisor::attachment::guard::{self, GuardProgram};
 use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, OpenOutput, RunOutputs};
+use turnkey_supervisor::sinks::FoundSink;
 
 use super::run::{opened, write};
 use crate::cli::AttachArguments;
@@ -28,7 +29,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         nix::unistd::setsid().context("no session could be made")?;
     }
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = RunOutputs::find(report, events, None)?;
+    let outputs = RunOutputs::find(report, events, None)?.and_sinks(arguments.sinks.find()?)?;
     let mode = arguments.mode.iter().map(|mode| ("mode", mode.as_str()));
     let overrides = Overrides::from_flags(mode).context("the flags could not be taken")?;
     let policy = turnkey_policy::load(&arguments.profile, &files::read_text, &overrides)
@@ -40,6 +41,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         let started = opened("events", events)?.start();
         started.context("could not write events")
     });
+    let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let request = AttachmentRequest {
         group,
         before_program: arguments.target.pid.filter(|_| arguments.before_program),
@@ -52,6 +54,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
             cpus: arguments.cpus,
         },
         guard: arguments.required.then(own_guard),
+        sinks: sinks?,
     };
     let mut observer = Follower {
         quiet: arguments.quiet,
@@ -122,12 +125,12 @@ impl RunObserver for Follower {
 }
 
 fn tell_story(report: &Report, arguments: &AttachArguments) {
-    if arguments.quiet && report.error.is_none() {
-        return;
-    }
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
-    let _ = turnkey_report::terminal::story(report, &mut text, colour);
+    let _ = match arguments.quiet && report.error.is_none() {
+        true => turnkey_report::terminal::lost_alerts(report, &mut text),
+        false => turnkey_report::terminal::story(report, &mut text, colour),
+    };
     output::text(&String::from_utf8_lossy(&text));
 }

@@ -24,7 +24,9 @@ use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
 use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy};
 
-use crate::cli::{ColourWhen, LayerArguments, LearnArguments, RunArguments, StrictnessArguments};
+use crate::cli::{
+    ColourWhen, LayerArguments, LearnArguments, RunArguments, SinkArguments, StrictnessArguments,
+};
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
 use turnkey_supervisor::{FinishedRun, RunDirectory, RunPlace, enter};
@@ -224,6 +226,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         profile: arguments.profile,
         report: arguments.report,
         events: None,
+        sinks: SinkArguments::default(),
         capture: false,
         no_redact: false,
         colour: ColourWhen::Auto,

@@ -8,6 +8,7 @@ use anyhow::Context;
 use crate::cli::{ColourWhen, ReportArguments, ReportFormat};
 use crate::failure::Failure;
 use crate::{colour, output};
+use turnkey_report::formats::sarif::SourceRoot;
 use turnkey_report::{LARGEST, Report, Stored, escape, formats};
 use turnkey_supervisor::files;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
@@ -25,9 +26,11 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     if let Some(words) = stored.left_out() {
         output::line(&words);
     }
+    let root = arguments.source_root.as_deref().unwrap_or(Path::new(""));
+    let root = escape(root.as_os_str().as_encoded_bytes());
     let page = render(
         &stored.report,
-        arguments.format,
+        (arguments.format, SourceRoot::new(&root)),
         colour(arguments.colour, out.is_none()),
     );
     match file {
@@ -63,13 +66,19 @@ fn colour(when: ColourWhen, to_stdout: bool) -> bool {
 }
 
 /// Into memory, which does not fail.
-fn render(report: &Report, format: ReportFormat, colour: bool) -> Vec<u8> {
+fn render(
+    report: &Report,
+    (format, root): (ReportFormat, SourceRoot<'_>),
+    colour: bool,
+) -> Vec<u8> {
     let mut page = Vec::new();
     let _ = match format {
         ReportFormat::Text => turnkey_report::terminal::story(report, &mut page, colour),
         ReportFormat::Json => turnkey_report::json::write(report, &mut page),
         ReportFormat::Html => page.write_all(formats::html::document(report).as_bytes()),
-        ReportFormat::Sarif => turnkey_report::json::write(&formats::sarif::log(report), &mut page),
+        ReportFormat::Sarif => {
+            turnkey_report::json::write(&formats::sarif::log(report, root), &mut page)
+        }
         ReportFormat::Ocsf => formats::ocsf::events(report)
             .iter()
             .try_for_each(|event| turnkey_report::json::write_line(event, &mut page)),

@@ -13,6 +13,7 @@ use turnkey_report::Report;
 use turnkey_supervisor::export::WantedExport;
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
+use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{
     FinishedRun, Residence, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink,
     enter, standard_error, standard_output,
@@ -29,7 +30,8 @@ use crate::terminal;
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = RunOutputs::find(report, events, arguments.export.as_deref())?;
+    let outputs = RunOutputs::find(report, events, arguments.export.as_deref())?
+        .and_sinks(arguments.sinks.find()?)?;
     let layer = layers::wanted(&arguments.layer)?;
     let entered = enter();
     let policy = load(&arguments.profile, &arguments.overrides)?;
@@ -64,6 +66,7 @@ pub fn under(
     };
     let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
+    outputs.require_secret(&settled.policy, &directory)?;
     let takes_stdout = outputs.takes_stdout;
     let output = relayed_to(takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
@@ -84,6 +87,7 @@ pub fn under(
         let started = opened("events", events)?.start();
         started.context("could not write events")
     });
+    let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let terminal = terminal::wanted(arguments.terminal, takes_stdout);
     let terminal = terminal.context("could not copy the descriptors of the terminal")?;
     let has_terminal = terminal.is_some();
@@ -103,6 +107,7 @@ pub fn under(
             false => Residence::Kernel,
         },
         events: events.transpose()?,
+        sinks: sinks?,
         export,
     };
     let mut observer = CallerTerminal {
@@ -215,6 +220,9 @@ fn tell_story(report: &Report, arguments: &RunArguments) {
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
+    if quiet && report.error.is_none() {
+        let _ = turnkey_report::terminal::lost_alerts(report, &mut text);
+    }
     if let Some(kept) = report.kept.as_ref().filter(|_| quiet) {
         let _ = kept.tell(true, &mut text);
     }

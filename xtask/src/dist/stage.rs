@@ -11,12 +11,16 @@ use super::VERSION;
 use crate::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
     ("LICENSE-MIT", "usr/share/doc/turnkey/LICENSE-MIT"),
     ("packaging/copyright", "usr/share/doc/turnkey/copyright"),
+    (
+        "packaging/attach.conf",
+        "usr/share/doc/turnkey/examples/attach.conf",
+    ),
     // Where podman and CRI-O look: oci-hooks(5).
     (
         "packaging/oci-hook.json",
@@ -46,13 +50,15 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 9] = [
+pub const ONE_OF_EACH: [&str; 11] = [
     "usr/bin/turnkey",
+    "usr/bin/turnkey-runc",
     "usr/lib/systemd/system/turnkey-monitor.service",
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",
     "usr/share/doc/turnkey/docs/profile.md",
+    "usr/share/doc/turnkey/examples/attach.conf",
     "usr/share/man/man1/turnkey.1.gz",
     "usr/share/man/man1/turnkey-run.1.gz",
     "usr/share/turnkey/profiles/untrusted.toml",
@@ -89,6 +95,12 @@ fn scripts(root: &Path, stage: &Path) -> Result<()> {
 /// The binary, and the files that are copied as they are.
 fn of_the_checkout(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
     put(&fs::read(turnkey)?, &stage.join("usr/bin/turnkey"), 0o755)?;
+    let wrapper = root.join("packaging/turnkey-runc");
+    put(
+        &fs::read(wrapper)?,
+        &stage.join("usr/bin/turnkey-runc"),
+        0o755,
+    )?;
     for (from, to) in FILES {
         let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
         put(&bytes, &stage.join(to), 0o644)?;
@@ -202,6 +214,17 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_gives_the_drop_in_that_the_package_has() {
+        let read = |name: &str| fs::read_to_string(crate::workspace::root().join(name));
+        let drop_in = read("packaging/attach.conf").expect("an example");
+        let setting = drop_in.lines().filter(|line| !line.starts_with('#'));
+        let setting: Vec<&str> = setting.collect();
+        let guide = read("docs/guide/attach.md").expect("a guide");
+        let block = format!("```ini\n{}\n```\n", setting.join("\n"));
+        assert!(guide.contains(&block), "the guide lacks {block}");
+    }
+
+    #[test]
     fn everything_lies_where_it_is_looked_for_and_is_readable() {
         let folder = tempfile::tempdir().expect("a folder");
         let stage = folder.path().join("stage");
@@ -216,7 +239,7 @@ mod tests {
         ] {
             assert!(stage.join(file).is_file(), "{file}");
         }
-        for file in ["usr/bin/turnkey", "DEBIAN/prerm"] {
+        for file in ["usr/bin/turnkey", "usr/bin/turnkey-runc", "DEBIAN/prerm"] {
             let mode = fs::metadata(stage.join(file))
                 .expect("there")
                 .permissions()

@@ -51,8 +51,8 @@ pub const BUILD: &[Need] = &[
     },
 ];
 
-/// For the examples and the end-to-end tests, which run inside the jail. `bash`, `coreutils` and
-/// `util-linux` are part of every Debian and Ubuntu; the list names what may be missing.
+/// For the examples, which run inside the jail, and no more than that: whoever may install nothing has to ask somebody for
+/// each line. `bash`, `coreutils` and `util-linux` are part of every Debian and Ubuntu.
 pub const EXAMPLES: &[Need] = &[
     Need {
         package: "gcc",
@@ -60,34 +60,14 @@ pub const EXAMPLES: &[Need] = &[
         why: "C examples are compiled, one of them in the jail",
     },
     Need {
-        package: "less",
-        probe: Probe::File("/usr/bin/less"),
-        why: "pages in a terminal of the jail's own",
-    },
-    Need {
-        package: "procps",
-        probe: Probe::File("/usr/bin/top"),
-        why: "draws in a terminal of the jail's own",
-    },
-    Need {
         package: "python3",
         probe: Probe::File("/usr/bin/python3"),
         why: "most examples are Python; the jail shows the system's own",
     },
-    Need {
-        package: "runc",
-        probe: Probe::File("/usr/sbin/runc"),
-        why: "makes a container that turnkey is attached to",
-    },
-    Need {
-        package: "vim-tiny",
-        probe: Probe::File("/usr/bin/vi"),
-        why: "edits in a terminal of the jail's own",
-    },
 ];
 
-/// For the tests of the shipped profiles: what people run under them, and who may.
-pub const PROFILES: &[Need] = &[
+/// For the end-to-end tests: the programs that people run in jails and under the shipped profiles, and who may.
+pub const END_TO_END: &[Need] = &[
     Need {
         package: "default-jdk-headless",
         probe: Probe::File("/usr/bin/javac"),
@@ -104,6 +84,11 @@ pub const PROFILES: &[Need] = &[
         why: "compiles and runs under the profile go",
     },
     Need {
+        package: "less",
+        probe: Probe::File("/usr/bin/less"),
+        why: "pages in a terminal of the jail's own",
+    },
+    Need {
         package: "make",
         probe: Probe::File("/usr/bin/make"),
         why: "drives the compiler under the profile compile",
@@ -117,6 +102,11 @@ pub const PROFILES: &[Need] = &[
         package: "npm",
         probe: Probe::File("/usr/bin/npm"),
         why: "runs scripts under the profile node",
+    },
+    Need {
+        package: "procps",
+        probe: Probe::File("/usr/bin/top"),
+        why: "draws in a terminal of the jail's own",
     },
     Need {
         package: "python3-matplotlib",
@@ -139,9 +129,19 @@ pub const PROFILES: &[Need] = &[
         why: "makes environments with pip for the profile python",
     },
     Need {
+        package: "runc",
+        probe: Probe::File("/usr/sbin/runc"),
+        why: "makes a container that turnkey is attached to",
+    },
+    Need {
         package: "uidmap",
         probe: Probe::File("/usr/bin/newuidmap"),
         why: "gives an unprivileged caller of the tests a range of ids",
+    },
+    Need {
+        package: "vim-tiny",
+        probe: Probe::File("/usr/bin/vi"),
+        why: "edits in a terminal of the jail's own",
     },
 ];
 
@@ -324,11 +324,11 @@ pub const BPF_LINKER: &[Need] = &[Need {
 pub const ALL: [&[Need]; 10] = [
     BUILD,
     CORPUS,
+    END_TO_END,
     EXAMPLES,
     FUZZ,
     GUEST,
     PEERS,
-    PROFILES,
     REPORTS,
     BPF_COMPILER,
     BPF_LINKER,
@@ -461,6 +461,17 @@ mod tests {
         for static_one in [Some("static"), None] {
             assert_eq!(seccomp_file(static_one), "libseccomp.a");
         }
+    }
+
+    #[test]
+    fn readme_names_whatever_the_first_command_needs() {
+        let readme = std::fs::read_to_string(crate::workspace::root().join("README.md"));
+        let readme = readme.expect("a README");
+        let needed = BUILD.iter().chain(EXAMPLES).map(|need| need.package);
+        let needed: std::collections::BTreeSet<&str> = needed.collect();
+        let needed: Vec<&str> = needed.into_iter().collect();
+        let line = format!("`apt-get install git {}`", needed.join(" "));
+        assert!(readme.contains(&line), "README.md lacks {line}");
     }
 
     #[test]

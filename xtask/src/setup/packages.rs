@@ -103,7 +103,7 @@ pub fn may_install() -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::{BUILD, PROFILES};
+    use super::super::needs::{BUILD, END_TO_END};
     use super::*;
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_library_that_is_there_is_not_spoken_of() {
-        let others: Vec<_> = PROFILES.iter().collect();
+        let others: Vec<_> = END_TO_END.iter().collect();
         for text in [on_debian(&others), on(Manager::Apk, &others)] {
             assert!(!text.contains("LIBSECCOMP"), "{text}");
         }

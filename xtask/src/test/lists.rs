@@ -144,6 +144,11 @@ pub const NIGHTLY: &[Nightly] = &[
         why: "loads the programs for each kind of folder; `shared::what_somebody_else` has one",
     },
     Nightly {
+        binary: "e2e",
+        prefix: "sinks::a_receiver_that_never_answers",
+        why: "five seconds of a clock; the tests of the queue have it by day",
+    },
+    Nightly {
         binary: "live",
         prefix: "live::evidence::m20_a_flood_of_opens",
         why: "floods; `live::evidence::m20_a_flood_of_violations` has one by day",

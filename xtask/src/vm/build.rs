@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use turnkey_guest::{BINARIES, MODULES, TESTS, TURNKEY};
+use turnkey_guest::{BINARIES, MODULES, PACKAGE, SYSTEMD_FIRST, TESTS, TURNKEY};
 
+use super::contents::Disk;
 use super::cpio::Archive;
+use super::expected::Machine;
 use super::kernel::Kernel;
-use crate::{command, workspace};
+use crate::{command, dist, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
 const TEST_BINARIES: [&str; 4] = ["e2e", "guest", "live", "observer"];
@@ -33,15 +35,19 @@ pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs>
 }
 
 impl Programs {
-    /// The places of the programs in the guest.
-    pub fn in_the_guest(&self) -> Vec<(PathBuf, PathBuf)> {
+    /// The places of the programs on a disk, of which some are made in `folder` first.
+    pub fn in_the_guest(&self, disk: &Disk, folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
         let binaries = Path::new(BINARIES.trim_start_matches('/'));
         let tests = self.tests.iter();
         let mut places: Vec<_> = tests
             .map(|(name, file)| (binaries.join(name), file.clone()))
             .collect();
         places.push((TURNKEY.trim_start_matches('/').into(), self.turnkey.clone()));
-        places
+        if disk.has_systemd_first {
+            let package = dist::package_of(&self.turnkey, folder)?;
+            places.push((PACKAGE.trim_start_matches('/').into(), package));
+        }
+        Ok(places)
     }
 
     /// The names of the tests in a test binary.
@@ -83,7 +89,12 @@ fn messages_of(build: &mut Command) -> Result<String> {
 }
 
 /// The first files of the guest: its first process, the modules, the list of tests.
-pub fn initramfs(init: &Path, kernel: &Kernel, tests: &[String]) -> Result<Vec<u8>> {
+pub fn initramfs(
+    init: &Path,
+    machine: &Machine,
+    kernel: &Kernel,
+    tests: &[String],
+) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.folder("dev");
     // Without it the first process could not say what is wrong.
@@ -95,6 +106,9 @@ pub fn initramfs(init: &Path, kernel: &Kernel, tests: &[String]) -> Result<Vec<u
         archive.file(&place, &read(module)?);
     }
     archive.file(TESTS.trim_start_matches('/'), tests.join("\n").as_bytes());
+    if machine.disk.has_systemd_first {
+        archive.file(SYSTEMD_FIRST.trim_start_matches('/'), b"");
+    }
     archive.file("init", &read(init)?);
     Ok(archive.finish())
 }

@@ -24,6 +24,8 @@ pub struct Disk {
     pub has_compiled_modules: bool,
     /// With the compiler of Rust that builds this checkout, and those of its files that tests read.
     pub has_checkout: bool,
+    /// With systemd as the machine's first process, and the package of turnkey to install.
+    pub has_systemd_first: bool,
 }
 
 /// For every machine that does not need more: copying it is part of every run.
@@ -35,6 +37,7 @@ pub const ORDINARY: Disk = Disk {
     folders: &[],
     has_compiled_modules: false,
     has_checkout: false,
+    has_systemd_first: false,
 };
 
 /// With what the tests of the shipped profiles run.
@@ -47,6 +50,20 @@ pub const PROGRAMS: Disk = Disk {
     folders: &["/usr/lib/node_modules/npm", "/usr/share/zoneinfo"],
     has_compiled_modules: true,
     has_checkout: true,
+    has_systemd_first: false,
+};
+
+/// With what installs a package on a host that systemd runs.
+pub const PACKAGED: Disk = Disk {
+    file: "packaged.ext4",
+    size: "2G",
+    packages: &[PACKAGES, INSTALLING_PACKAGES],
+    alternatives: &[ALTERNATIVES],
+    // Left out of the others with the rest of Perl.
+    folders: &["/usr/lib/x86_64-linux-gnu/perl-base"],
+    has_compiled_modules: false,
+    has_checkout: false,
+    has_systemd_first: true,
 };
 
 /// The packages whose files the guest has, with those of everything they depend on.
@@ -78,6 +95,9 @@ const PACKAGES: &[&str] = &[
     "uidmap",
     "util-linux",
 ];
+
+/// The package manager, and the scripts that packages call for their units.
+const INSTALLING_PACKAGES: &[&str] = &["dpkg", "init-system-helpers", "perl-base"];
 
 /// The other programs that run under the shipped profiles, and those that look at reports. `npm` is part of some
 /// builds of `nodejs`.
@@ -283,7 +303,13 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        for list in [PACKAGES, PROGRAM_PACKAGES, ALTERNATIVES, NOT_NEEDED] {
+        for list in [
+            PACKAGES,
+            INSTALLING_PACKAGES,
+            PROGRAM_PACKAGES,
+            ALTERNATIVES,
+            NOT_NEEDED,
+        ] {
             assert!(list.is_sorted(), "{list:?}");
         }
     }

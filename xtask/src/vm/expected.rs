@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-use super::contents::{Disk, ORDINARY, PROGRAMS};
+use super::contents::{Disk, ORDINARY, PACKAGED, PROGRAMS};
 use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12, NEWEST};
 use super::left_out::{
     BY_TIER, NOT_AMONG_PROGRAMS, NOT_BY_TIER, NOT_IN_THE_GUEST, NOT_LIVE_IN_THE_GUEST,
@@ -227,6 +227,15 @@ pub const MACHINES: &[Machine] = &[
         boot: &LSM_6_12,
         disk: &ORDINARY,
         tests: &[Tests::Module("guest", "systemd::")],
+        copies: 1,
+        megabytes: MEMORY,
+        only_named: None,
+    },
+    Machine {
+        name: "6.12 packaged",
+        boot: &LSM_6_12,
+        disk: &PACKAGED,
+        tests: &[Tests::Module("guest", "packaged::")],
         copies: 1,
         megabytes: MEMORY,
         only_named: None,

@@ -299,7 +299,7 @@ fn control_groups_that_are_not_there_or_not_ours_are_told_apart() {
     expect(
         &foreign,
         CheckState::Missing,
-        &["/sys/fs/cgroup", "Delegate=yes"],
+        &["/sys/fs/cgroup", "run turnkey as root"],
     );
     let broken = check(
         "control-group",

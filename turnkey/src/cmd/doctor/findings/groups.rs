@@ -1,12 +1,11 @@
 //! Control groups: whether there are any, where their controllers are, and the account of swap.
 
+use turnkey_jailer::container;
 use turnkey_jailer::hierarchy::{Controller, ControllerHome};
 
 use super::kernel::as_root;
 use super::{CheckFinding, OpenCheck};
 use crate::cmd::doctor::facts::{CgroupFacts, HostFacts};
-
-const DELEGATE: &str = "run turnkey as root, or have systemd delegate a subtree: systemd-run --user --scope -p Delegate=yes turnkey …";
 
 /// One for the group itself, one for each controller, one for swap.
 pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
@@ -29,7 +28,10 @@ pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
             format!("mount cgroup v2 writable at {place}, or start turnkey where it is; in a container, start that with --privileged --cgroupns=host"),
         ),
         Err(error) if facts.user == 0 => check.missing(error.as_str(), as_root(facts)),
-        Err(error) => check.missing(format!("{place} is not this caller's: {error}"), DELEGATE),
+        Err(error) => check.missing(
+            format!("{place} is not this caller's: {error}"),
+            container::how_to_have_groups(),
+        ),
     };
     let mut findings = vec![group];
     for (controller, home) in &groups.controllers {
