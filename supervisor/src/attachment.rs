@@ -281,7 +281,7 @@ struct Teller<'t> {
     beginning: BeginningTaker<'t>,
 }
 
-/// Nobody follows what has not begun.
+/// The observer of what has not begun.
 struct NoObserver;
 
 impl RunObserver for NoObserver {}

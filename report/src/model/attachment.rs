@@ -36,9 +36,9 @@ pub struct Attachment {
 pub struct GroupSetting {
     /// The file of the group, such as `memory.max`.
     pub file: String,
-    /// Its text while the group was watched.
+    /// The text while the group was watched.
     pub value: String,
-    /// Its text before.
+    /// The text before.
     pub before: String,
 }
 

@@ -362,7 +362,7 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
 }
 
 /// A group that was removed meanwhile has no process any more.
-pub(super) fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
+pub fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
         written => written,

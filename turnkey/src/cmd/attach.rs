@@ -77,7 +77,7 @@ pub fn stay_behind() -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// This program once more, whatever its path leads to by now.
+/// The same program once more, whatever its path leads to by now.
 fn own_guard() -> GuardProgram {
     GuardProgram(["/proc/self/exe", GUARD].map(Into::into).to_vec())
 }

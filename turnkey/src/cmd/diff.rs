@@ -148,7 +148,7 @@ impl DiffSubject {
     }
 }
 
-/// What nobody has told yet would be nothing that is new.
+/// Refuses a report of a beginning: of what nobody has told yet, nothing would be new.
 fn refuse_a_beginning(name: &str, report: &serde_json::Value) -> anyhow::Result<()> {
     ensure!(
         report["status"] != "watching",
