@@ -371,6 +371,46 @@ fn a_harmless_program_that_came_later_is_clean() {
     );
 }
 
+/// Reaches what no jail would: netlink, a socket of somebody outside, a process outside.
+const OUTSIDE: &str = "
+import os, signal, socket, sys
+socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close()
+for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+    there = socket.socket(socket.AF_UNIX, kind)
+    there.connect(sys.argv[1] + ('/stream' if kind == socket.SOCK_STREAM else '/datagram'))
+    there.send(b'x')
+os.kill(int(sys.argv[2]), signal.SIGTERM)
+print('all', flush=True)
+";
+
+/// An attachment has rules and no walls, whatever the kernel asks of jails.
+#[test]
+fn what_no_rule_speaks_of_is_not_held_back() {
+    let (group, place) = (OthersGroup::new(), scratch());
+    let stream = std::os::unix::net::UnixListener::bind(place.path().join("stream"));
+    let datagram = std::os::unix::net::UnixDatagram::bind(place.path().join("datagram"));
+    let _sockets = (stream.expect("a new name"), datagram.expect("a new name"));
+    let mut outside = Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep can be run");
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let arguments = [place.path().display().to_string(), outside.id().to_string()];
+    let arguments = arguments.each_ref().map(String::as_str);
+    let mut others = Others::start_with(&group.path, OUTSIDE, &arguments);
+    let said = others.line();
+    let _ = outside.kill();
+    let ended = outside.wait().expect("it is a child");
+    others.end();
+    let (code, _, told) = attached.end();
+    assert_eq!((code, &*said), (0, "all"), "{told}");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ended),
+        Some(15),
+        "from inside"
+    );
+}
+
 #[test]
 fn observing_tells_and_kills_nobody() {
     let group = OthersGroup::new();
