@@ -27,11 +27,17 @@ use super::words;
 #[derive(Debug)]
 pub struct EventWriter<W> {
     out: W,
+    lines: EventLines,
+    processes: Processes,
+    next_seq: u64,
+}
+
+/// Renders the events of one run, each as a line.
+#[derive(Debug)]
+pub struct EventLines {
     clock: Clock,
     rules: Vec<Rule>,
     attribution: Attribution,
-    processes: Processes,
-    next_seq: u64,
     redacts: bool,
 }
 
@@ -201,18 +207,15 @@ impl<W: Write> EventWriter<W> {
     pub fn new(policy: &Policy, clock: Clock, out: W) -> Self {
         Self {
             out,
-            clock,
-            rules: policy.rules.clone(),
-            attribution: Attribution::new(policy),
+            lines: EventLines::new(policy, clock),
             processes: Processes::default(),
             next_seq: 0,
-            redacts: true,
         }
     }
 
     /// With credentials as they are.
     pub fn unredacted(mut self) -> Self {
-        self.redacts = false;
+        self.lines.redacts = false;
         self
     }
 
@@ -221,9 +224,7 @@ impl<W: Write> EventWriter<W> {
         let process = self.processes.observe(event);
         self.up_to(event.seq)?;
         self.next_seq = self.next_seq.max(event.seq + 1);
-        let mut line = Vec::new();
-        json::write_line(&self.line(event, process), &mut line)?;
-        self.out.write_all(&line)
+        self.out.write_all(&self.lines.line(event, process))
     }
 
     /// Writes what is missing in the end, when the run had so many numbers; flushes and gives the
@@ -246,8 +247,34 @@ impl<W: Write> EventWriter<W> {
         };
         json::write_line(&gap, &mut self.out)
     }
+}
 
-    fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
+impl EventLines {
+    /// For the events of a run under `policy`. `clock` gives them their dates.
+    pub fn new(policy: &Policy, clock: Clock) -> EventLines {
+        EventLines {
+            clock,
+            rules: policy.rules.clone(),
+            attribution: Attribution::new(policy),
+            redacts: true,
+        }
+    }
+
+    /// With credentials as they are.
+    pub fn unredacted(mut self) -> EventLines {
+        self.redacts = false;
+        self
+    }
+
+    /// The line of an event; `process` is the row of who acts, as [`Aggregator::acting`](super::Aggregator::acting) has it.
+    pub fn line(&self, event: &Event, process: Option<usize>) -> Vec<u8> {
+        let mut line = Vec::new();
+        // Into memory, which does not fail.
+        let _ = json::write_line(&self.parts(event, process), &mut line);
+        line
+    }
+
+    fn parts(&self, event: &Event, process: Option<usize>) -> Line<'_> {
         let act = ReportedAct::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;

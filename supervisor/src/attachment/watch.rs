@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::group::ForeignGroup;
 use crate::event_sink::EventSink;
+use crate::live;
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -80,6 +82,8 @@ enum WatchInput {
     Deadline,
     /// A signal to turnkey.
     Signal(ArrivedSignal),
+    /// Connections of those who want to follow.
+    Followers(Vec<UnixStream>),
 }
 
 /// Watches the group until it has had processes and has none any more, or is let go. `had_processes` says that it had some
@@ -109,6 +113,7 @@ pub fn watch(
         };
         let mut taken: Option<Instant> = None;
         let mut more = false;
+        let followers = sink.listen(true);
         loop {
             let over = |rest: Duration| taken.map(|taken| taken + rest);
             let input = tokio::select! {
@@ -118,6 +123,7 @@ pub fn watch(
                 ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
                 arrived = signals.next() => WatchInput::Signal(arrived),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => WatchInput::Deadline,
+                came = live::next(followers.as_ref()) => WatchInput::Followers(came),
                 () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
                 () = std::future::ready(()), if more => WatchInput::Events,
             };
@@ -135,8 +141,10 @@ pub fn watch(
                 }
                 WatchInput::Deadline => break,
                 WatchInput::Signal(ArrivedSignal::End(_)) => break,
+                WatchInput::Followers(came) => sink.join(came, || Some(group.now())),
                 WatchInput::Populated | WatchInput::Signal(ArrivedSignal::Message(_)) => {}
             }
+            sink.flush();
             course.killed_for_loss |= monitor.condemned_for_loss();
             let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
             if must_die && !state.killed {
