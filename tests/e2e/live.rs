@@ -272,6 +272,11 @@ fn a_program_in_a_jail_follows_nobody_in_the_hosts_network_either() {
         1,
         "{said}"
     );
+    // Another user finds the connection closed, also by a client of their own.
+    let (_, said) = turnkey_tests::as_nobody("python3", &["-c", CONNECT]);
+    let mut answers: Vec<&str> = said.lines().collect();
+    answers.sort_unstable();
+    assert_eq!(answers, ["closed", "joined"]);
     let arguments = ["--pid", "--fork", "--mount-proc", "python3", "-c", CONNECT];
     let (_, said) = outside("unshare", &arguments);
     assert_eq!(
@@ -354,13 +359,22 @@ fn a_follower_that_does_not_read_holds_nothing_up_and_is_told_what_it_lost() {
             .is_some_and(|events| events > 2500)
     });
     writeln!(slow.stdin.take().expect("a pipe"), "read").expect("it reads");
+    let (tell, told) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in output.lines() {
+            let _ = tell.send(line.expect("UTF-8"));
+        }
+    });
+    // Until it has read what waited.
+    let soon = std::time::Duration::from_millis(500);
+    let mut read: Vec<String> = std::iter::from_fn(|| told.recv_timeout(soon).ok()).collect();
     waiting.go_on();
     let report = waiting.end();
     assert_eq!(report["verdict"], "clean");
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).expect("UTF-8");
+    read.extend(told);
+    reader.join().expect("it only reads");
     finish(slow);
-    let told = lines(&rest);
+    let told = lines(&read.join("\n"));
     let events = told.iter().filter(|line| !line["seq"].is_null()).count();
     let lost = lost(&told);
     assert!(lost > 0, "the queue has a bound");

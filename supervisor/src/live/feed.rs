@@ -164,7 +164,12 @@ impl Follower {
             0 => Vec::new(),
             count => run.lost(count),
         };
-        if self.waiting.len() + lost.len() + line.len() > WAITING {
+        let more = lost.len() + line.len();
+        if self.waiting.len() + more > WAITING {
+            // A burst may have come since the last look at who reads; one that is gone is seen at the next.
+            let _ = self.flush();
+        }
+        if self.waiting.len() + more > WAITING {
             self.lost += 1;
             return;
         }

@@ -82,22 +82,22 @@ impl Followed {
         let _ = poll(&mut waited, left);
     }
 
-    /// Hands every whole line that is there to `take`, and forgets the runs that are over.
+    /// Hands every whole line that is there to `take`, and forgets the runs that are over, whose ids come back.
     ///
     /// # Errors
     /// The first of `take`.
     pub fn take(
         &mut self,
         mut take: impl FnMut(&FollowedRun, &[u8]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Vec<String>> {
         for run in &mut self.runs {
             run.fill();
             while let Some(line) = run.line() {
                 take(run, &line)?;
             }
         }
-        self.runs.retain(|run| !run.over);
-        Ok(())
+        let over = self.runs.extract_if(.., |run| run.over);
+        Ok(over.map(|run| run.run).collect())
     }
 
     /// Looks once: the first line of every run, as far as it comes until `most` is over. Nothing is followed any more then.

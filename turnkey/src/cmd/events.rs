@@ -2,7 +2,7 @@
 
 mod filter;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
     let mut printer = Printer {
         filters: Filters::new(&arguments.filters),
         profiles: BTreeMap::new(),
+        judged: BTreeSet::new(),
         reader_is_gone: false,
     };
     let mut followed = Followed::default();
@@ -33,7 +34,8 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
     }
     while arguments.follow || !followed.runs.is_empty() {
         followed.wait(LOOK);
-        followed.take(|run, line| printer.take(&run.run, line))?;
+        let over = followed.take(|run, line| printer.take(&run.run, line))?;
+        over.iter().for_each(|run| printer.over(run));
         if printer.reader_is_gone {
             break;
         }
@@ -48,10 +50,22 @@ struct Printer {
     filters: Filters,
     /// The profile of each run, which its first line tells.
     profiles: BTreeMap<String, String>,
+    /// The runs whose verdict was told.
+    judged: BTreeSet<String>,
     reader_is_gone: bool,
 }
 
 impl Printer {
+    /// Forgets a run, and says so where its end was not told: it was killed, or did not wait for this process.
+    fn over(&mut self, run: &str) {
+        self.profiles.remove(run);
+        if !self.judged.remove(run) {
+            output::line(&format!(
+                "run {run} was gone before it told its verdict: its last lines are lost"
+            ));
+        }
+    }
+
     /// Prints a line, where it is asked for. What another user's process sends need not be JSON, nor of its run, and could steer
     /// a terminal.
     fn take(&mut self, run: &str, text: &[u8]) -> anyhow::Result<()> {
@@ -67,6 +81,9 @@ impl Printer {
         if line["kind"] == JOINED {
             let profile = line["profile"].as_str().unwrap_or_default().to_owned();
             self.profiles.insert(run.to_owned(), profile);
+        }
+        if line["alert"] == "verdict" {
+            self.judged.insert(run.to_owned());
         }
         let profile = self.profiles.get(run).map_or("", String::as_str);
         if !self.filters.pass(&line, run, profile) || self.reader_is_gone {
