@@ -1,7 +1,7 @@
 //! An attachment, on one page: a control group that others fill is put under rules, watched, and let go.
 //!
-//! Nothing of a jail is made: the monitor is all there is. It is loaded for this attachment alone, so that it leaves the
-//! kernel with this process, even one that is killed.
+//! Nothing of a jail is made: the monitor is all there is. No rule of an attachment acts without its watcher: the programs are called as
+//! long as some process watches a group of that level, and whoever watches forgets the groups of those that were killed.
 
 pub mod group;
 mod survey;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use turnkey_facts::LayerReport;
+use turnkey_monitor::Residence;
 use turnkey_policy::{Layer, NetworkMode, Policy};
 use turnkey_report::{
     Attachment, AttachmentEnding, Clock, Ending, Evidence, NotStarted, Report, ReportInputs,
@@ -35,6 +36,8 @@ pub struct AttachmentRequest {
     pub at_most: Option<Duration>,
     /// Hides credentials in the report and the events.
     pub redact: bool,
+    /// The residence of the monitor's programs that have to be loaded.
+    pub residence: Residence,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
     /// Are told of each finding at once, and of the verdict.
@@ -142,7 +145,7 @@ fn attempt(
 ) -> anyhow::Result<AttachmentOutcome> {
     let group = &request.group;
     group.claim();
-    let mut monitor = MonitorHandle::open_tree(policy, group.level())?;
+    let mut monitor = MonitorHandle::open_tree(policy, group, request.residence)?;
     monitor.require_no_files()?;
     let beside = group.beside().context("the monitor could not be tried")?;
     monitor.prove_beside(&beside)?;

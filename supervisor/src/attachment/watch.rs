@@ -112,6 +112,7 @@ pub fn watch(
             killed: false,
         };
         let mut taken: Option<Instant> = None;
+        let mut looked = Instant::now();
         let mut more = false;
         let followers = sink.listen(true);
         loop {
@@ -129,6 +130,10 @@ pub fn watch(
             };
             if matches!(input, WatchInput::Tick) {
                 group.claim();
+            }
+            if looked.elapsed() >= LONGEST_TICK {
+                looked = Instant::now();
+                monitor.forget_orphans()?;
             }
             match input {
                 WatchInput::Events | WatchInput::Tick => {

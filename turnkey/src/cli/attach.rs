@@ -47,6 +47,9 @@ pub struct AttachArguments {
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
     #[arg(long, hide = true, requires = "pid")]
     pub before_program: bool,
+    /// Leave none of the monitor's programs in the kernel for later attachments; those that are loaded already are used and stay
+    #[arg(long)]
+    pub leave_nothing: bool,
     /// Write the JSON report to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,

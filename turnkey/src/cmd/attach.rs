@@ -7,10 +7,10 @@ use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::{Attachment, Report};
-use turnkey_supervisor::RunObserver;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
+use turnkey_supervisor::{Residence, RunObserver};
 
 use super::run::{opened, write};
 use crate::cli::AttachArguments;
@@ -45,6 +45,10 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         before_program: arguments.target.pid.filter(|_| arguments.before_program),
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
+        residence: match arguments.leave_nothing {
+            true => Residence::Process,
+            false => Residence::Kernel,
+        },
         events: events.transpose()?,
         sinks: sinks?,
     };
