@@ -363,7 +363,7 @@ impl LoopInputs {
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; LoopInput::Deadline }
             () = sleep_until(self.look.at) => LoopInput::Tick,
             came = live::next(self.followers.as_ref()) => LoopInput::Followers(came),
-            () = std::future::ready(()), if self.more_events => LoopInput::Events,
+            () = tokio::task::yield_now(), if self.more_events => LoopInput::Events,
         })
     }
 }

@@ -117,6 +117,13 @@ impl Follower {
     }
 }
 
+/// The events that a file of `--events` has, without its last line, which says that it is whole.
+fn written(file: &std::path::Path) -> Vec<Value> {
+    let mut written = lines(&std::fs::read_to_string(file).expect("it was written"));
+    written.retain(|line| line["kind"] != "end");
+    written
+}
+
 /// The sum of the lines that `lost` lines stand for.
 fn lost(lines: &[Value]) -> u64 {
     let lost = lines.iter().filter(|line| line["kind"] == "lost");
@@ -144,7 +151,7 @@ fn a_follower_sees_what_the_file_of_events_and_the_report_have() {
     waiting.go_on();
     let report = waiting.end();
     let told = follower.end();
-    let written = lines(&std::fs::read_to_string(&file).expect("it was written"));
+    let written = written(&file);
 
     assert!(told.iter().all(|line| line["run"] == report["id"]));
     let (events, alerts): (Vec<_>, Vec<_>) =
@@ -378,7 +385,7 @@ fn a_follower_that_does_not_read_holds_nothing_up_and_is_told_what_it_lost() {
     let events = told.iter().filter(|line| !line["seq"].is_null()).count();
     let lost = lost(&told);
     assert!(lost > 0, "the queue has a bound");
-    let written = lines(&std::fs::read_to_string(&file).expect("it was written")).len();
+    let written = written(&file).len();
     let missed = told[0]["events"].as_u64().expect("a count");
     assert_eq!(events as u64 + lost + missed, written as u64);
 }

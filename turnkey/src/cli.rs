@@ -46,6 +46,9 @@ pub enum TurnkeyCommand {
     /// else of a jail is made.
     #[command(after_help = attach::EXIT_CODES)]
     Attach(AttachArguments),
+    /// The process that `attach --required` starts, and that stays behind.
+    #[command(hide = true)]
+    AttachGuard,
     /// List the runs and attachments that live now on this host, with what each uses and what was found; of root all, of a user
     /// the own ones.
     Top(TopArguments),

@@ -62,6 +62,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
+        cli::TurnkeyCommand::AttachGuard => cmd::attach::stay_behind(),
         cli::TurnkeyCommand::Top(arguments) => cmd::top::top(&arguments),
         cli::TurnkeyCommand::Events(arguments) => cmd::events::events(&arguments),
         cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
