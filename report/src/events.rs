@@ -27,14 +27,20 @@ use super::words;
 #[derive(Debug)]
 pub struct EventWriter<W> {
     out: W,
+    lines: EventLines,
+    processes: Processes,
+    next_seq: u64,
+    /// Lines are missing, as the taker failed.
+    failed: bool,
+}
+
+/// Renders the events of one run, each as a line.
+#[derive(Debug)]
+pub struct EventLines {
     clock: Clock,
     rules: Vec<Rule>,
     attribution: Attribution,
-    processes: Processes,
-    next_seq: u64,
     redacts: bool,
-    /// Lines are missing, as the taker failed.
-    failed: bool,
 }
 
 /// One line.
@@ -210,30 +216,25 @@ impl<W: Write> EventWriter<W> {
     pub fn new(policy: &Policy, clock: Clock, out: W) -> Self {
         Self {
             out,
-            clock,
-            rules: policy.rules.clone(),
-            attribution: Attribution::new(policy),
+            lines: EventLines::new(policy, clock),
             processes: Processes::default(),
             next_seq: 0,
-            redacts: true,
             failed: false,
         }
     }
 
     /// With credentials as they are.
     pub fn unredacted(mut self) -> Self {
-        self.redacts = false;
+        self.lines.redacts = false;
         self
     }
 
     /// Writes the event, and what is missing before it. Fails only when the writer does.
     pub fn push(&mut self, event: &Event) -> io::Result<()> {
         let process = self.processes.observe(event);
-        let written = self.up_to(event.seq).and_then(|()| {
-            let mut line = Vec::new();
-            json::write_line(&self.line(event, process), &mut line)?;
-            self.out.write_all(&line)
-        });
+        let written = self
+            .up_to(event.seq)
+            .and_then(|()| self.out.write_all(&self.lines.line(event, process)));
         self.next_seq = self.next_seq.max(event.seq + 1);
         self.failed |= written.is_err();
         written
@@ -267,8 +268,34 @@ impl<W: Write> EventWriter<W> {
         };
         json::write_line(&gap, &mut self.out)
     }
+}
 
-    fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
+impl EventLines {
+    /// For the events of a run under `policy`. `clock` gives them their dates.
+    pub fn new(policy: &Policy, clock: Clock) -> EventLines {
+        EventLines {
+            clock,
+            rules: policy.rules.clone(),
+            attribution: Attribution::new(policy),
+            redacts: true,
+        }
+    }
+
+    /// With credentials as they are.
+    pub fn unredacted(mut self) -> EventLines {
+        self.redacts = false;
+        self
+    }
+
+    /// The line of an event; `process` is the row of who acts, as [`Aggregator::acting`](super::Aggregator::acting) has it.
+    pub fn line(&self, event: &Event, process: Option<usize>) -> Vec<u8> {
+        let mut line = Vec::new();
+        // Into memory, which does not fail.
+        let _ = json::write_line(&self.parts(event, process), &mut line);
+        line
+    }
+
+    fn parts(&self, event: &Event, process: Option<usize>) -> Line<'_> {
         let act = ReportedAct::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use nix::dir::Dir;
@@ -17,7 +18,7 @@ use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::UnlinkatFlags;
 use rustix::fs::{FlockOperation, flock};
-use turnkey_jailer::sweep;
+use turnkey_jailer::{CurrentUsage, sweep};
 
 /// The inode of the host's own cgroup namespace: `PROC_CGROUP_INIT_INO` of `linux/proc_ns.h`.
 const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
@@ -144,6 +145,28 @@ impl ForeignGroup {
         match self.open_to_write(KILL) {
             Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
             opened => gone_is_dead(opened?.write_all(b"1")),
+        }
+    }
+
+    /// The use of the group and of those below at this moment. Memory and tasks are unknown where those controllers are of
+    /// cgroup v1.
+    pub fn now(&self) -> CurrentUsage {
+        let read = |file: &str| {
+            let mut text = String::new();
+            self.open(file).ok()?.read_to_string(&mut text).ok()?;
+            Some(text)
+        };
+        let number = |file| read(file)?.trim_end().parse().ok();
+        let cpu = read("cpu.stat").and_then(|text| {
+            let used = text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "));
+            used?.parse().ok()
+        });
+        CurrentUsage {
+            memory: number("memory.current"),
+            tasks: number("pids.current"),
+            cpu_time: cpu.map(Duration::from_micros),
         }
     }
 

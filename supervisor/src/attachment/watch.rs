@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::group::ForeignGroup;
 use super::guard::Guard;
 use crate::event_sink::EventSink;
+use crate::live;
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -83,6 +85,8 @@ enum WatchInput {
     Deadline,
     /// A signal to turnkey.
     Signal(ArrivedSignal),
+    /// Connections of those who want to follow.
+    Followers(Vec<UnixStream>),
 }
 
 /// Watches the group until it has had processes and has none any more, or is let go. `had_processes` says that it had some
@@ -115,6 +119,7 @@ pub fn watch(
         let mut taken: Option<Instant> = None;
         let mut looked = Instant::now();
         let mut more = false;
+        let followers = sink.listen(true);
         loop {
             let over = |rest: Duration| taken.map(|taken| taken + rest);
             let input = tokio::select! {
@@ -127,6 +132,7 @@ pub fn watch(
                 ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
                 ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
                 ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                came = live::next(followers.as_ref()) => WatchInput::Followers(came),
                 () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
                 () = tokio::task::yield_now(), if more => WatchInput::Events,
             };
@@ -152,8 +158,10 @@ pub fn watch(
                     guard_again(guard, group)?;
                     guarded = guarded_by(guard.as_ref())?;
                 }
+                WatchInput::Followers(came) => sink.join(came, || Some(group.now())),
                 WatchInput::Populated | WatchInput::Signal(ArrivedSignal::Message(_)) => {}
             }
+            sink.flush();
             course.killed_for_loss |= monitor.condemned_for_loss();
             let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
             if must_die && !state.killed {
