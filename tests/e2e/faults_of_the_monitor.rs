@@ -11,7 +11,7 @@ use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
 use crate::tracer::{BORN_IN_A_GROUP, Call, Fault, HEADS, Role};
 
 /// As the profile has it: the monitor is required.
-const WATCHED: &str = "--network none";
+const WATCHED: &str = "--network none --leave-nothing";
 
 /// Commands of bpf(2).
 mod command {
@@ -179,7 +179,7 @@ fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
 #[test]
 fn a_program_in_the_kernel_is_found() {
     nothing_is_loaded();
-    let run = turnkey_tests::Run::new().option("--quiet");
+    let run = turnkey_tests::Run::new().option("--quiet --leave-nothing");
     let mut command = run.command(&["sleep", "60"]);
     let mut turnkey = command.spawn().expect("turnkey can be started");
     let pid = turnkey.id();

@@ -251,11 +251,13 @@ pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
     }
 }
 
-/// True when what is mounted now is seen by others than this process and those that it makes: it has the mounts of the
-/// first process that it knows.
+/// True when what is mounted now is seen by others than this process and those that it makes, and its programs are
+/// taken: the mounts are those of the first process, and every user is who they are.
 pub(super) fn mounts_last() -> bool {
     let [own, first] = ["/proc/self/ns/mnt", "/proc/1/ns/mnt"].map(fs::read_link);
-    own.is_ok_and(|own| first.is_ok_and(|first| own == first))
+    let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_everybody = users.split_whitespace().eq(["0", "0", "4294967295"]);
+    is_everybody && own.is_ok_and(|own| first.is_ok_and(|first| own == first))
 }
 
 /// True when the BPF file system is mounted where it belongs.

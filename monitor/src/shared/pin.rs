@@ -52,6 +52,15 @@ pub(crate) fn load_to_stay(object: &ObjectFile<'_>, tier: Tier) -> Result<Outcom
         return Err(SharedError::NotLasting.into());
     }
     let _lock = lock_root()?;
+    let loaded = make_room(object).and_then(|()| load_locked(object, tier, SLOTS_AT_FIRST));
+    if loaded.is_err() && all()?.is_empty() {
+        remove(root())?;
+    }
+    loaded
+}
+
+/// Takes the oldest versions away that there is no room for beside this one.
+fn make_room(object: &ObjectFile<'_>) -> Result<(), OpenError> {
     let own = Folder::of(object).name();
     let mut others = Vec::new();
     for folder in all()? {
@@ -65,7 +74,7 @@ pub(crate) fn load_to_stay(object: &ObjectFile<'_>, tier: Tier) -> Result<Outcom
     for (_, old) in others.iter().take(many) {
         take_away(old)?;
     }
-    load_locked(object, tier, SLOTS_AT_FIRST)
+    Ok(())
 }
 
 fn load_locked(object: &ObjectFile<'_>, tier: Tier, slots: u32) -> Result<Outcome, OpenError> {

@@ -86,7 +86,7 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
 #[test]
 fn m33_a_run_whose_start_was_not_seen_is_not_clean() {
     nothing_is_loaded();
-    let options = format!("{WATCHED} --on-loss fail");
+    let options = format!("{WATCHED} --leave-nothing --on-loss fail");
     let (_, init) = undisturbed(&options);
     let tried = pretend(&options, init, ATTACH, TRACEPOINT_OF_EXEC);
     assert_eq!(tried.traced.code, 120, "{}", tried.error);
