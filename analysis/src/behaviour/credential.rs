@@ -130,7 +130,7 @@ impl Credentials {
         self.lacking.iter().any(|glob| glob.matches(path))
     }
 
-    /// What goes after a secret with no open(2) of one: a tool that looks with stat(2) first, and finds nothing; an
+    /// The step that goes after a secret with no open(2) of one: a tool that looks with stat(2) first, and finds nothing; an
     /// agent that is out of reach; a key of the kernel.
     fn without_open(&self, act: &ObservedAct<'_>, state: &ProcessState) -> Option<Step> {
         match &act.what {

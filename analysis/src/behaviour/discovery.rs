@@ -61,7 +61,7 @@ const COMMANDS: &[&str] = &[
     "whoami",
 ];
 
-/// Those that scripts run for one word, in order to go by it.
+/// Commands that scripts run for one word, in order to go by it.
 const ASKED_BY_SCRIPTS: &[&[u8]] = &[b"hostname", b"id", b"uname"];
 
 /// The last question about each thing.

@@ -25,7 +25,7 @@ pub struct Traits {
     pub outside: Option<Reach>,
     /// Programs load code from it.
     pub library: bool,
-    /// Who holds secrets for a person answers there.
+    /// True for the socket of an agent that holds secrets for a person.
     pub agent: bool,
 }
 
