@@ -46,7 +46,7 @@ impl Actor {
         Self(self.0 & !Self::ROLE | role as u64 & Self::ROLE)
     }
 
-    /// A process that has made executable what its jail may have written: what it does is no actor's in
+    /// A process that has made executable what another process of its jail may write, or have written: what it does is no actor's in
     /// particular from then on, until it executes something else.
     #[must_use]
     #[inline(always)]
@@ -59,6 +59,20 @@ impl Actor {
     #[inline(always)]
     pub const fn is_mixed(self) -> bool {
         self.0 & Self::MIXED != 0
+    }
+
+    /// A process that this one makes. In a role it has executed something since it was mixed, and is that program.
+    #[must_use]
+    #[inline(always)]
+    pub const fn child(self) -> Self {
+        Self(self.0 & (Self::ROLE | Self::MIXED))
+    }
+
+    /// True for the child of a process of which nothing is known.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_nobody(self) -> bool {
+        self.0 == 0
     }
 
     /// The thread that asks for an exec, and has its working directory for itself.
@@ -88,6 +102,14 @@ impl Actor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_child_of_a_mixed_process_is_mixed_as_long_as_it_is_in_no_role() {
+        let mixed = Actor::mixed();
+        assert!(mixed.alone(4).child() == mixed && !mixed.is_nobody());
+        assert_eq!(mixed.alone(4).in_role(7).child().role(), 7);
+        assert!(Actor::new(0).judged(7).alone(4).child().is_nobody());
+    }
 
     #[test]
     fn the_caller_of_an_exec_is_remembered_until_it_is_told() {

@@ -50,7 +50,7 @@ pub fn role(jail: JailCell) -> u32 {
 }
 
 /// The current process is about to execute what its jail may have written, such as a plug-in or a library
-/// that an environment variable names: from now on it is not known who acts.
+/// that an environment variable names, or may yet write, as memory that is shared: from now on it is not known who acts.
 #[inline(always)]
 pub fn mix(jail: JailCell, task: u64) {
     if jail.has_roles() && !read::keep_actor(&process_of(task), Actor::mixed()) {
@@ -68,19 +68,25 @@ fn inherited(task: u64) -> u32 {
     if file == 0 || file != executed_by(parent) {
         return role::UNKNOWN;
     }
-    let actor = Actor::new(read::actor(&process_of(parent)).role());
-    if actor.role() != role::UNKNOWN {
+    let actor = read::actor(&process_of(parent)).child();
+    if !actor.is_nobody() {
         // The parent may be gone when it is needed again. Nothing is lost without.
         read::keep_actor(&process_of(task), actor);
     }
     actor.role()
 }
 
-/// A new process has its parent's role, which is the current one.
+/// A new process has its parent's role, which is the current one; of a mixed one it has the memory.
 #[inline(always)]
 pub fn forked(scratch: &Scratch, jail: JailCell, child: u64) {
-    let actor = Actor::new(scratch.cursor.role);
-    if jail.has_roles() && actor.role() != role::UNKNOWN && !read::has(fault::FORKS) {
+    if !jail.has_roles() || read::has(fault::FORKS) {
+        return;
+    }
+    let mut actor = Actor::new(scratch.cursor.role);
+    if actor.is_nobody() {
+        actor = read::actor(&process_of(read::current_task())).child();
+    }
+    if !actor.is_nobody() {
         read::keep_actor(&process_of(child), actor);
     }
 }

@@ -3,6 +3,9 @@
 //! Loaders map libraries all day, so a mapping of a file is told only when a rule names its path.
 //! Code that no file of the tree holds is told always: anonymous memory, memory files, deleted files,
 //! and pages that differ from their file or may come to. Rules without a path speak of that alone.
+//!
+//! Code that another process of the jail has written, or can write as long as the memory is shared, is not the program
+//! that a rule allows something: who makes it executable is nobody's actor from then on.
 
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{action, column, flag, kind};
@@ -141,15 +144,88 @@ fn at(address: u64, end: u64, protection: u64) -> Code {
     Code::of_area(area, protection)
 }
 
+/// True when another process can write what is mapped from a file, or had its way with the file.
+#[inline(always)]
+fn is_foreign(file: u64) -> bool {
+    path::user_place(file).is_writable()
+}
+
+/// True when no other process can write an area's memory.
+#[inline(always)]
+pub fn is_own(area: Area) -> bool {
+    area.flags & VM_SHARED == 0 && (area.file == 0 || !is_foreign(area.file))
+}
+
+/// True when another process can write a mapping that is yet to be made. Anonymous memory that is shared is a
+/// file without a name, which a fork or its number brings to others.
+#[inline(always)]
+pub fn is_shared(file: u64, flags: u64) -> bool {
+    let shared = flags & MAP_TYPE != MAP_PRIVATE;
+    if file == 0 {
+        return shared;
+    }
+    let mode: u32 = read::kernel(file + u64::from(offset!(file_f_mode)));
+    shared && mode & FMODE_WRITE != 0 || is_foreign(file)
+}
+
+/// Before a call: mixes who acts when another process can write what the call makes executable, or when that is
+/// not known.
+#[inline(always)]
+fn mix_before(jail: JailCell, task: u64, call: u8, regs: u64) {
+    let flags = read::register(regs, offset!(regs_r10)).long();
+    let shared = match call {
+        class::MPROTECT => !is_all_own(protected(regs)),
+        class::MMAP if flags & MAP_ANONYMOUS != 0 => is_shared(0, flags),
+        class::MMAP => {
+            let descriptor = read::register(regs, offset!(regs_r8)).word();
+            let file = path::file_of(task, descriptor);
+            file == 0 || is_shared(file, flags)
+        }
+        _ => true,
+    };
+    if shared {
+        actor::mix(jail, task);
+    }
+}
+
+/// After a call: the same, of what is there now. Meanwhile another thread may have changed what was at the address,
+/// and what the descriptor is. A protection that fails holds up to where it failed.
+#[inline(always)]
+fn mix_after(jail: JailCell, task: u64, call: u8, (regs, result): (u64, i64)) {
+    let place = match call {
+        class::MPROTECT => protected(regs),
+        _ if result < 0 => return,
+        _ => (result as u64, result as u64),
+    };
+    if !is_all_own(place) {
+        actor::mix(jail, task);
+    }
+}
+
+/// The addresses of a protection, of its first byte and behind its last one.
+#[inline(always)]
+fn protected(regs: u64) -> (u64, u64) {
+    let first = read::register(regs, offset!(regs_di)).long();
+    let length = read::register(regs, offset!(regs_si)).long();
+    (first, first + length)
+}
+
+/// True when no other process can write what is between two addresses, or at the first one.
+#[inline(always)]
+fn is_all_own((first, end): (u64, u64)) -> bool {
+    read::all_areas(first, end, is_own)
+}
+
 /// The content that the arguments of a call are about, before it is done or after it failed.
 #[inline(always)]
 fn argued(call: u8, task: u64, regs: u64) -> Code {
     let asked = protection(call, task, regs);
-    let first = read::register(regs, offset!(regs_di)).long();
-    let length = read::register(regs, offset!(regs_si)).long();
     let flags = read::register(regs, offset!(regs_r10)).long();
     match call {
-        class::MPROTECT => at(first, first + length, asked),
+        class::MPROTECT => {
+            let (first, end) = protected(regs);
+            at(first, end, asked)
+        }
         class::MMAP if flags & MAP_ANONYMOUS == 0 => {
             let descriptor = read::register(regs, offset!(regs_r8)).word();
             let file = path::file_of(task, descriptor);
@@ -205,10 +281,8 @@ fn is_named(jail: JailCell) -> bool {
 /// for the memory; it is to find none.
 #[inline(always)]
 pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
+    mix_before(jail, who.task, call, regs);
     let code = argued(call, who.task, regs).forget(scratch);
-    if code.file != 0 && path::user_place(code.file).is_writable() {
-        actor::mix(jail, who.task);
-    }
     // A descriptor of nothing, and memory that is not there: the call will fail.
     if code.has(UNKNOWN) || !code.is_fileless() && !is_named(jail) {
         return;
@@ -228,6 +302,7 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
+    mix_after(jail, who.task, call, (regs, result));
     let errno = if result < 0 { -result as u32 } else { 0 };
     let code = if result < 0 {
         argued(call, who.task, regs)
@@ -255,11 +330,14 @@ pub fn leave(
 ///
 /// What may pass is told at the exit of the call.
 #[inline(always)]
-pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code) -> bool {
+pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code, shared: bool) -> bool {
     let regs = read::current_registers();
     let call = class_of(regs);
     if matches!(call, class::EXECVE | class::EXECVEAT) {
         return true;
+    }
+    if shared {
+        actor::mix(jail, who.task);
     }
     let code = code.forget(scratch);
     let (verdict, resolved) = judge(scratch, jail, who.task, code);

@@ -78,7 +78,7 @@ fn lsm_mmap_file(context: LsmContext) -> i32 {
     }
     ask_with(|scratch, jail, who| {
         let code = Code::of_mapping(file, protection, flags);
-        code::hook(scratch, jail, who, code)
+        code::hook(scratch, jail, who, code, code::is_shared(file, flags))
     })
 }
 
@@ -90,8 +90,9 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
         return 0;
     }
     ask_with(|scratch, jail, who| {
-        let code = Code::of_area(read::area(area), protection);
-        code::hook(scratch, jail, who, code)
+        let area = read::area(area);
+        let code = Code::of_area(area, protection);
+        code::hook(scratch, jail, who, code, !code::is_own(area))
     })
 }
 

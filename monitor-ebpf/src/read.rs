@@ -27,7 +27,7 @@ mod slot;
 mod socket;
 
 pub use actor::{actor, forget_actor, keep_actor};
-pub use area::{Area, area, area_at};
+pub use area::{Area, all_areas, area, area_at};
 pub use claim::{claim, release};
 pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;

@@ -51,6 +51,10 @@ fn by_kind(counts: &[u64; count::SLOTS]) -> ByKind {
 /// Sums up how complete the evidence of a jail is, from the kernel's counts and what arrived here; `has_ended` says that no
 /// task of it is left.
 pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived, has_ended: bool) -> Evidence {
+    let jail = &match has_ended {
+        true => *jail,
+        false => at_least(jail, arrived),
+    };
     let malformed = arrived.malformed;
     let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
     let seen = by_kind(&jail.seen);
@@ -72,6 +76,17 @@ pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived, has_ended: boo
         outsider: outsider(&jail.outsider),
         complete,
     }
+}
+
+/// The counts of a group that was let go while others of its level are watched: they were read just before, and what
+/// happened meanwhile has been told, too.
+fn at_least(jail: &Jail, arrived: &Arrived) -> Jail {
+    let mut jail = *jail;
+    jail.seq = jail.seq.max(arrived.records);
+    for (seen, told) in jail.seen.iter_mut().zip(&arrived.acts) {
+        *seen = (*seen).max(*told);
+    }
+    jail
 }
 
 /// The process outside of the jail that ended one in it; `None` when no signal did.

@@ -21,6 +21,9 @@ pub(crate) struct Maps {
     pub(crate) verdicts: ArrayOfMaps<MapData>,
 }
 
+/// `linux/bpf.h`: no element of that key is there yet.
+const BPF_NOEXIST: u64 = 1;
+
 /// Names of the maps in the object, each with the name of a file: a BPF file system takes no dots.
 pub(crate) const NAMES: [(&str, &str); 5] = [
     ("JAILS", "jails"),
@@ -54,6 +57,11 @@ impl Maps {
     /// Makes a jail known.
     pub(crate) fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
         in_one_go(|| self.jails.insert(cgroup_id, JailValue(jail), 0))
+    }
+
+    /// Makes a group known that nobody watches; `EEXIST` where somebody does.
+    pub(crate) fn enter_new(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
+        in_one_go(|| self.jails.insert(cgroup_id, JailValue(jail), BPF_NOEXIST))
     }
 
     /// Takes a jail out that was only tried.

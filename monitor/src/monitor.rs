@@ -16,10 +16,10 @@ use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::object::ObjectFile;
-use crate::open::{self, Loaded, OpenError, Origin, Residence};
+use crate::open::{self, Loaded, OpenError, Origin, Residence, answered};
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
-use crate::shared::LETTING_GO;
+use crate::shared::{self, LETTING_GO};
 use crate::slot::{Slot, SlotMaps};
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
@@ -45,6 +45,9 @@ pub enum AdoptError {
     /// The object lacks a program.
     #[error(transparent)]
     Object(#[from] OpenError),
+    /// Another monitor watches the group by the same programs since a moment ago.
+    #[error("another turnkey has attached to this group in the same moment: try again")]
+    Taken,
     /// One monitor watches one jail.
     #[error("this monitor watches a jail already")]
     Adopted,
@@ -63,8 +66,10 @@ pub struct Monitor {
     adopted: Option<u64>,
     /// Links of the cgroup programs.
     hooks: Vec<OwnedFd>,
-    /// True when the programs watch a group with all below it, which is nobody's jail.
-    is_tree: bool,
+    /// The level of the group that the programs watch with all below it, which is nobody's jail; `None` of jails.
+    tree: Option<u32>,
+    /// The state of a group that was let go.
+    let_go: Option<Jail>,
     /// True when the numbers of system calls are to be noted.
     notes_calls: bool,
     /// Runs of the programs that the kernel had left out before.
@@ -102,25 +107,45 @@ impl Monitor {
         Self::of(loaded, rules, &object)
     }
 
-    /// Loads the programs for one group at `level` of the hierarchy (its root is at 0) and all groups below it, those
-    /// that are made later among them. The programs are this monitor's alone, and leave the kernel with its process,
-    /// even one that is killed. They find the group of a task by `bpf_get_current_ancestor_cgroup_id`, so no group has
-    /// to be made known.
+    /// Takes or loads the programs for the group with this id at `level` of the hierarchy (its root is at 0), and all groups
+    /// below it, those that are made later among them. Programs find the group of a task by
+    /// `bpf_get_current_ancestor_cgroup_id`, so no group has to be made known. They act for this group as long as
+    /// the monitor lives; when its process is killed, until another monitor of that level looks
+    /// ([`Monitor::forget_orphans`]) or none is left.
     ///
     /// # Errors
     /// As [`Monitor::open`].
     pub fn open_tree<'o>(
+        residence: Residence,
         object: impl Into<ObjectFile<'o>>,
         rules: Rules,
-        level: NonZeroU32,
+        (level, group): (NonZeroU32, u64),
     ) -> Result<Self, OpenError> {
         let object = object.into();
-        let loaded = open::own(object.bytes, &rules, level.get())?;
+        let level = level.get();
+        let loaded = open::open_tree(&object, &rules, residence, (level, group))?;
         let monitor = Self::of(loaded, rules, &object)?;
         Ok(Self {
-            is_tree: true,
+            tree: Some(level),
             ..monitor
         })
+    }
+
+    /// Takes the rules of attachments at this level off their groups whose watchers were killed: while others watch, the
+    /// kernel does not.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn forget_orphans<'o>(
+        &mut self,
+        object: impl Into<ObjectFile<'o>>,
+    ) -> Result<(), OpenError> {
+        match self.tree {
+            Some(level) if self.is_shared() => {
+                shared::forget_orphans((&object.into(), level), &mut self.loaded.maps)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn of(loaded: Loaded, rules: Rules, object: &ObjectFile<'_>) -> Result<Self, OpenError> {
@@ -132,7 +157,8 @@ impl Monitor {
             rules,
             adopted: None,
             hooks: Vec::new(),
-            is_tree: false,
+            tree: None,
+            let_go: None,
             notes_calls: false,
         })
     }
@@ -316,20 +342,23 @@ impl Monitor {
                 Tier::Tracepoint => hooks::NONE,
             },
             // In a group that is nobody's jail no exec is the start of a command, and no filter of turnkey's answers.
-            started: if self.is_tree {
+            started: if self.tree.is_some() {
                 started::TOLD
             } else {
                 started::NOT
             },
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
-            filtered: if self.is_tree {
+            filtered: if self.tree.is_some() {
                 [0; FILTERED_WORDS]
             } else {
                 self.rules.filtered
             },
             ..Jail::new(self.loaded.slot.index, self.rules.network)
         };
-        self.enter(cgroup_id, jail)?;
+        match self.tree {
+            Some(_) => self.enter_group(cgroup_id, jail)?,
+            None => self.enter(cgroup_id, jail)?,
+        }
         if self.notes_calls {
             self.loaded.maps.look_at_every_call()?;
         }
@@ -346,6 +375,20 @@ impl Monitor {
         }
         maps.enter(cgroup_id, jail)?;
         maps.jail(cgroup_id).map(drop)
+    }
+
+    /// As [`Self::enter`], unless another monitor has the group.
+    fn enter_group(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), AdoptError> {
+        let Loaded { slot, maps, .. } = &mut self.loaded;
+        maps.enter_new(cgroup_id, jail)
+            .map_err(|error| match answered(&error, Errno::EEXIST) {
+                true => AdoptError::Taken,
+                false => error.into(),
+            })?;
+        if let Some(claim) = &mut slot.claim {
+            claim.note(cgroup_id)?;
+        }
+        Ok(maps.jail(cgroup_id).map(drop)?)
     }
 
     /// Has the group call its programs, until the links are dropped.
@@ -413,7 +456,10 @@ impl Monitor {
     }
 
     fn jail(&self) -> Result<Jail, FinishError> {
-        jail(&self.loaded.maps, self.adopted)
+        match self.let_go {
+            Some(jail) => Ok(jail),
+            None => jail(&self.loaded.maps, self.adopted),
+        }
     }
 
     /// Takes the programs of [`Monitor::open_tree`] off a group in which tasks live on, before [`Monitor::finish`]: what
@@ -425,6 +471,13 @@ impl Monitor {
         self.missed_after = Some(self.loaded.programs.missed()?);
         self.hooks.clear();
         self.loaded.programs.unload()?;
+        if let (Some(claim), Some(cgroup_id)) = (&mut self.loaded.slot.claim, self.adopted) {
+            // What happens between the two is told where a record comes: see `sum_up`.
+            self.let_go = Some(self.loaded.maps.jail(cgroup_id)?);
+            self.loaded.maps.forget(cgroup_id)?;
+            claim.note(0)?;
+            claim.spend();
+        }
         // The kernel waits until no program runs that could still see what was there before, and so do we: from here on
         // nobody counts any more.
         let Loaded { slot, maps, .. } = &mut self.loaded;
@@ -454,7 +507,9 @@ impl Monitor {
         }
         let arrived = stream.finish(on_event);
         if let (Some(claim), Some(cgroup_id)) = (claim, self.adopted) {
-            self.loaded.maps.forget(cgroup_id)?;
+            if self.let_go.is_none() {
+                self.loaded.maps.forget(cgroup_id)?;
+            }
             claim
                 .give_back()
                 .map_err(|error| FinishError::Slot(Box::new(error)))?;

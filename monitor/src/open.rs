@@ -170,7 +170,31 @@ pub(crate) fn open(
     rules: &Rules,
     residence: Residence,
 ) -> Result<Loaded, OpenError> {
-    let alone = match shared_or_stay(object, rules.tier, residence)? {
+    open_at((object, JAILS), rules, residence, None)
+}
+
+/// The same for the group with this id at a level, and all below it. A map of groups has place for one watcher of each: where
+/// another one has it, this one has programs of its own.
+pub(crate) fn open_tree(
+    object: &ObjectFile<'_>,
+    rules: &Rules,
+    residence: Residence,
+    (level, group): (u32, u64),
+) -> Result<Loaded, OpenError> {
+    open_at((object, level), rules, residence, Some(group))
+}
+
+fn open_at(
+    (object, level): (&ObjectFile<'_>, u32),
+    rules: &Rules,
+    residence: Residence,
+    group: Option<u64>,
+) -> Result<Loaded, OpenError> {
+    let alone = match shared_or_stay((object, level), rules.tier, residence)? {
+        Ok((shared, _)) if group.is_some_and(|group| shared.maps.jail(group).is_ok()) => {
+            shared.give_back()?;
+            None
+        }
         Ok((shared, origin)) => {
             return Ok(Loaded {
                 hooks: hooks::needed(rules, &shared.hooks),
@@ -184,7 +208,7 @@ pub(crate) fn open(
         }
         Err(alone) => alone,
     };
-    own(object.bytes, rules, JAILS).map(|own| Loaded {
+    own(object.bytes, rules, level).map(|own| Loaded {
         origin: Origin::Alone(alone),
         ..own
     })
@@ -195,7 +219,7 @@ type LoadsAlone = Option<Box<OpenError>>;
 
 /// The programs that are loaded for all, if need be by this process.
 fn shared_or_stay(
-    object: &ObjectFile<'_>,
+    object: (&ObjectFile<'_>, u32),
     tier: Tier,
     residence: Residence,
 ) -> Result<Result<(Shared, Origin), LoadsAlone>, OpenError> {

@@ -76,6 +76,7 @@ impl Programs {
     /// still be at work on other CPUs.
     pub(crate) fn unload(&mut self) -> Result<(), FinishError> {
         let Self::Own(ebpf) = self else {
+            // Others may need them. What the programs do not know any more they do not act on.
             return Ok(());
         };
         for (_, program) in ebpf.programs_mut() {

@@ -65,6 +65,13 @@ pub(crate) struct Shared {
     pub(crate) slot: Slot,
 }
 
+impl Shared {
+    /// Gives the slot back, unused.
+    pub(crate) fn give_back(self) -> Result<(), OpenError> {
+        self.slot.claim.map_or(Ok(()), Claim::give_back)
+    }
+}
+
 /// Makes sure that only root can have loaded programs for all, or keep root from it.
 ///
 /// # Errors
@@ -73,9 +80,13 @@ pub fn trusted() -> Result<(), SharedError> {
     folder::root_is_there().map(drop)
 }
 
-/// Opens what is loaded for all of this object and tier, and takes a slot; `None` when nothing is.
-pub(crate) fn open(object: &ObjectFile<'_>, tier: Tier) -> Result<Option<Shared>, OpenError> {
-    let folder = Folder::of(object);
+/// Opens what is loaded for all of this object and tier, for jails or for groups at a level, and takes a slot; `None` when
+/// nothing is.
+pub(crate) fn open(
+    (object, level): (&ObjectFile<'_>, u32),
+    tier: Tier,
+) -> Result<Option<Shared>, OpenError> {
+    let folder = Folder::of(object, level);
     if !folder.is_there()? || folder.tier() != tier {
         return Ok(None);
     }
@@ -85,6 +96,14 @@ pub(crate) fn open(object: &ObjectFile<'_>, tier: Tier) -> Result<Option<Shared>
         Err(_) if !folder.is_there()? => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Forgets the groups of attachments at this level whose watchers were killed.
+pub(crate) fn forget_orphans(
+    (object, level): (&ObjectFile<'_>, u32),
+    maps: &mut Maps,
+) -> Result<(), OpenError> {
+    claim::forget_orphans(&Folder::of(object, level), maps)
 }
 
 fn take(folder: &Folder) -> Result<Shared, OpenError> {

@@ -33,6 +33,8 @@ pub struct EventWriter<W> {
     processes: Processes,
     next_seq: u64,
     redacts: bool,
+    /// Lines are missing, as the taker failed.
+    failed: bool,
 }
 
 /// One line.
@@ -196,6 +198,13 @@ struct Gap {
     count: u64,
 }
 
+/// The last line: a file without it is not whole.
+#[derive(Serialize)]
+struct Last {
+    seq: u64,
+    kind: &'static str,
+}
+
 impl<W: Write> EventWriter<W> {
     /// For the events of a run under `policy`. `clock` gives them their dates.
     pub fn new(policy: &Policy, clock: Clock, out: W) -> Self {
@@ -207,6 +216,7 @@ impl<W: Write> EventWriter<W> {
             processes: Processes::default(),
             next_seq: 0,
             redacts: true,
+            failed: false,
         }
     }
 
@@ -219,17 +229,28 @@ impl<W: Write> EventWriter<W> {
     /// Writes the event, and what is missing before it. Fails only when the writer does.
     pub fn push(&mut self, event: &Event) -> io::Result<()> {
         let process = self.processes.observe(event);
-        self.up_to(event.seq)?;
+        let written = self.up_to(event.seq).and_then(|()| {
+            let mut line = Vec::new();
+            json::write_line(&self.line(event, process), &mut line)?;
+            self.out.write_all(&line)
+        });
         self.next_seq = self.next_seq.max(event.seq + 1);
-        let mut line = Vec::new();
-        json::write_line(&self.line(event, process), &mut line)?;
-        self.out.write_all(&line)
+        self.failed |= written.is_err();
+        written
     }
 
-    /// Writes what is missing in the end, when the run had so many numbers; flushes and gives the
-    /// writer back.
+    /// Writes what is missing in the end, when the run had so many numbers, and the last line, unless one before it is missing;
+    /// flushes and gives the writer back.
     pub fn finish(mut self, numbers: Option<u64>) -> io::Result<W> {
-        self.up_to(numbers.unwrap_or(0))?;
+        let numbers = numbers.unwrap_or(0);
+        self.up_to(numbers)?;
+        if !self.failed {
+            let last = Last {
+                seq: numbers.max(self.next_seq),
+                kind: "end",
+            };
+            json::write_line(&last, &mut self.out)?;
+        }
         self.out.flush()?;
         Ok(self.out)
     }
@@ -465,7 +486,12 @@ mod tests {
         let lines = lines(&story);
         assert_eq!(
             sequence(&lines),
-            [(0, "exec".into()), (1, "gap".into()), (4, "open".into())]
+            [
+                (0, "exec".into()),
+                (1, "gap".into()),
+                (4, "open".into()),
+                (5, "end".into())
+            ]
         );
         assert!(
             lines.contains("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
@@ -480,9 +506,36 @@ mod tests {
         writer.push(&story.events[0]).unwrap();
         let lines = String::from_utf8(writer.finish(Some(4)).unwrap()).unwrap();
         assert!(
-            lines.ends_with("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
+            lines.ends_with(
+                "{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n{\"seq\":4,\"kind\":\"end\"}\n"
+            ),
             "{lines}"
         );
+    }
+
+    /// Takes so many bytes and no more.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let left = self.0.checked_sub(bytes.len());
+            self.0 = left.ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_lack_one_have_no_end() {
+        let mut story = Story::command(&["sh"]);
+        story.push(2, opened("/usr/lib/a"));
+        let mut writer = EventWriter::new(&policy(), clock(), Full(60));
+        assert!(writer.push(&story.events[0]).is_err());
+        // It would fit.
+        assert_eq!(writer.finish(None).unwrap().0, 60);
     }
 
     #[test]

@@ -62,7 +62,9 @@ pub use events::EventWriter;
 pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
-pub use model::{Attachment, BroughtIn, FileAccess, FoundProcess, Host, Report, Sink, Status};
+pub use model::{
+    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, Report, Sink, Status,
+};
 pub use passages::published;
 pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};

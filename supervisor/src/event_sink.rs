@@ -164,6 +164,11 @@ impl<'o> EventSink<'o> {
         self.engine.see(event)
     }
 
+    /// The name of the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The clock of the run, read before it began.
     pub fn clock(&self) -> Clock {
         self.clock

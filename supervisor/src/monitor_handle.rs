@@ -4,7 +4,6 @@
 //! without it. Either way the report says so, and what was not watched is never called clean.
 
 use std::io;
-use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnkey_facts::Event;
@@ -78,10 +77,14 @@ impl MonitorHandle {
     }
 
     /// Loads the monitor for a group that others fill, with all groups below it.
-    pub fn open_tree(policy: &Policy, level: NonZeroU32) -> anyhow::Result<MonitorHandle> {
+    pub fn open_tree(
+        policy: &Policy,
+        group: &ForeignGroup,
+        residence: Residence,
+    ) -> anyhow::Result<MonitorHandle> {
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
-        let monitor = Monitor::open_tree(object(), rules, level)?;
+        let monitor = Monitor::open_tree(residence, object(), rules, (group.level(), group.id()))?;
         Ok(MonitorHandle {
             report: layer(&effective(tier, &monitor), None),
             monitor: Some(monitor),
@@ -120,6 +123,14 @@ impl MonitorHandle {
     pub fn adopt_tree(&mut self, group: &ForeignGroup) -> anyhow::Result<()> {
         match &mut self.monitor {
             Some(monitor) => Ok(monitor.adopt(group.as_fd(), group.id())?),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes off the rules of other attachments whose watchers were killed.
+    pub fn forget_orphans(&mut self) -> anyhow::Result<()> {
+        match &mut self.monitor {
+            Some(monitor) => Ok(monitor.forget_orphans(object())?),
             None => Ok(()),
         }
     }
@@ -290,7 +301,8 @@ fn effective(tier: Tier, monitor: &Monitor) -> String {
         Origin::Alone(Some(error)) => {
             told += &format!(", programs loaded for this run alone: {error}");
         }
-        Origin::LoadedToStay | Origin::Alone(None) => {}
+        Origin::LoadedToStay => told += ", programs loaded to stay",
+        Origin::Alone(None) => {}
     }
     if let Some(lack) = hooks.lack(tier) {
         told += &format!("; {lack}");

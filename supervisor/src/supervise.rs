@@ -348,7 +348,7 @@ impl LoopInputs {
             () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; LoopInput::Grace }
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; LoopInput::Deadline }
             () = sleep_until(self.look.at) => LoopInput::Tick,
-            () = std::future::ready(()), if self.more_events => LoopInput::Events,
+            () = tokio::task::yield_now(), if self.more_events => LoopInput::Events,
         })
     }
 }

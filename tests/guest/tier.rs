@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use turnkey_tests::binary;
+use turnkey_tests::{Run, binary, compile, eventually, measured, outside, scratch};
 
 /// What the doctor finds here, told for the table.
 fn doctor() -> Vec<Value> {
@@ -40,6 +40,64 @@ fn unknown_to_the_kernel(hooks: &[&str]) -> Vec<String> {
     unknown.map(|hook| (*hook).to_owned()).collect()
 }
 
+/// Nanoseconds for each of some calls: opening and three that ask about names and attributes, and one that has no hook.
+const LOOPS: &str = r#"
+#include <stdio.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+enum { TIMES = 2000 };
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+#define EACH(name, act) { double start = now(); for (int i = 0; i < TIMES; i++) { act; } printf(name " %.0f\n", (now() - start) / TIMES); }
+int main(void) {
+    close(open("a", O_WRONLY | O_CREAT, 0600));
+    EACH("getppid", syscall(SYS_getppid))
+    EACH("open", close(open("a", O_RDONLY)))
+    EACH("truncate", truncate("a", i & 1))
+    EACH("chmod", chmod("a", i & 1 ? 0600 : 0640))
+    EACH("rename", rename(i & 1 ? "b" : "a", i & 1 ? "a" : "b"))
+}
+"#;
+
+/// The program, where the host can run it.
+struct Loops {
+    place: tempfile::TempDir,
+}
+
+impl Loops {
+    fn new() -> Self {
+        let place = scratch();
+        compile(&place.path().join("loops"), LOOPS);
+        Self { place }
+    }
+
+    /// What it told on the host.
+    fn on_the_host(&self, how: &str) -> String {
+        let go = format!("cd {} && ./loops", self.place.path().display());
+        let told = outside("sh", &["-c", &go]).1;
+        tell(how, &told);
+        told
+    }
+}
+
+/// Shows the figures of the program.
+fn tell(who: &str, told: &str) {
+    measured(&format!("{who}: {}", told.replace('\n', ", ")));
+}
+
+/// The nanoseconds that were told of a call.
+fn of(call: &str, told: &str) -> u64 {
+    let line = told.lines().find_map(|line| line.strip_prefix(call));
+    line.and_then(|rest| rest.trim().parse().ok()).expect(call)
+}
+
+/// Does what `turnkey monitor` is told.
+fn monitor(what: &str) -> bool {
+    outside(binary(), &["monitor", what]).0.success()
+}
+
 mod lsm {
     use super::*;
 
@@ -63,30 +121,53 @@ mod lsm {
     }
 }
 
-mod tracepoint {
-    use turnkey_tests::{Ran, Run, compile, measured, outside, scratch};
+mod price {
+    use std::io::Read;
+    use std::process::{Child, Stdio};
 
     use super::*;
 
-    /// Nanoseconds for each of some calls: two that ask about names and attributes, one that has no hook.
-    const LOOPS: &str = r#"
-#include <stdio.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-enum { TIMES = 2000 };
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
-#define EACH(name, act) { double start = now(); for (int i = 0; i < TIMES; i++) { act; } printf(name " %.0f\n", (now() - start) / TIMES); }
-int main(void) {
-    close(open("a", O_WRONLY | O_CREAT, 0600));
-    EACH("getppid", syscall(SYS_getppid))
-    EACH("truncate", truncate("a", i & 1))
-    EACH("chmod", chmod("a", i & 1 ? 0600 : 0640))
-    EACH("rename", rename(i & 1 ? "b" : "a", i & 1 ? "a" : "b"))
+    /// A run that is watched until it is killed.
+    fn lasting(run: &Run) -> Child {
+        let mut command = run.command(&["/bin/sh", "-c", "echo there; sleep 60"]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut turnkey = command.spawn().unwrap();
+        let mut there = [0; 6];
+        let stdout = turnkey.stdout.as_mut().unwrap();
+        stdout.read_exact(&mut there).expect("the program speaks");
+        turnkey
+    }
+
+    /// Decision 0054 has the figures.
+    #[test]
+    fn hooks_that_stay_attached_cost_the_host_little_and_its_other_calls_nothing() {
+        assert!(monitor("load"), "this machine is ours");
+        let loops = Loops::new();
+        let run = Run::new();
+        let mut watched = lasting(&run);
+        let with_another = loops.on_the_host("the host, with a run watched elsewhere");
+        watched.kill().unwrap();
+        watched.wait().unwrap();
+        let is_watched = || {
+            let told = outside(binary(), &["monitor", "status", "--json"]).1;
+            told.contains("\"watching\": true") || told.contains("\"watching\":true")
+        };
+        eventually("nobody watches any more", || !is_watched());
+        let unwatched = loops.on_the_host("the host, with all programs loaded");
+        assert!(monitor("unload"), "this machine is ours");
+        let without = loops.on_the_host("the host");
+        assert!(monitor("load"), "as it was");
+        let cost = |call: &str, told: &str| of(call, told) as f64 / of(call, &without) as f64;
+        assert!(cost("open", &unwatched) < 1.5, "hooks ask");
+        assert!(cost("getppid", &unwatched) < 1.2, "no hook, no tracepoint");
+        assert!(cost("getppid", &with_another) > 1.2, "the control");
+    }
 }
-"#;
+
+mod tracepoint {
+    use turnkey_tests::Ran;
+
+    use super::*;
 
     /// Rules on all the kinds that programs at the entry of functions are for, about a file that is not there.
     const RULES: &str = "[[rule]]\nid = \"names\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\n\
@@ -114,25 +195,13 @@ int main(void) {
             .unwrap_or_default()
     }
 
-    /// The nanoseconds that were told of a call.
-    fn of(call: &str, told: &str) -> u64 {
-        let line = told.lines().find_map(|line| line.strip_prefix(call));
-        line.and_then(|rest| rest.trim().parse().ok()).expect(call)
-    }
-
     /// Decision 0051 has the figures. For the host itself all programs are there, or none.
     #[test]
     fn programs_at_the_entry_of_functions_cost_less_than_the_call() {
-        let monitor = |what: &str| outside(binary(), &["monitor", what]).0.success();
-        let place = scratch();
-        compile(&place.path().join("loops"), LOOPS);
-        let go = format!("cd {} && ./loops", place.path().display());
-        let tell =
-            |who: &str, told: &str| measured(&format!("{who}: {}", told.replace('\n', ", ")));
-        let host = |how: &str| tell(how, &outside("sh", &["-c", &go]).1);
-        host("the host, with all programs loaded");
+        let loops = Loops::new();
+        loops.on_the_host("the host, with all programs loaded");
         assert!(monitor("unload"), "this machine is ours");
-        host("the host");
+        loops.on_the_host("the host");
         let bare = under(RULES).option("--unmonitored").run(&["./loops"]);
         tell("a jail, unmonitored", &bare.stdout);
         let without = under(ALONE).run(&["./loops"]);

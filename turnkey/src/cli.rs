@@ -44,6 +44,9 @@ pub enum TurnkeyCommand {
     /// else of a jail is made.
     #[command(after_help = attach::EXIT_CODES)]
     Attach(AttachArguments),
+    /// The process that `attach --required` starts, and that stays behind.
+    #[command(hide = true)]
+    AttachGuard,
     /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
     /// container that cannot be watched is not started.
     OciHook(OciHookArguments),

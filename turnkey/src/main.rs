@@ -62,6 +62,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
+        cli::TurnkeyCommand::AttachGuard => cmd::attach::stay_behind(),
         cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
         cli::TurnkeyCommand::OciRuntime(arguments) => cmd::oci_runtime::oci_runtime(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),

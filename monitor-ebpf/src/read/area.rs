@@ -30,6 +30,34 @@ pub fn area(address: u64) -> Area {
     }
 }
 
+/// bpf_find_vma(): looks for the area of the current task's memory that holds an address.
+#[inline(always)]
+fn find(address: u64, into: &mut Area) -> i64 {
+    unsafe extern "C" fn seen(_task: *mut c_void, found: *mut c_void, into: *mut c_void) -> i64 {
+        // SAFETY: `find` hands over an exclusive borrow, alive until bpf_find_vma returns.
+        unsafe { *into.cast::<Area>() = area(found as u64) };
+        0
+    }
+    let seen: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> i64 = seen;
+    // SAFETY: the task is the current one; the callback gets back the pointer given here, and
+    // only while this call lasts.
+    unsafe {
+        helper::bpf_find_vma(
+            helper::bpf_get_current_task_btf(),
+            address,
+            seen as *mut c_void,
+            (&raw mut *into).cast(),
+            0,
+        )
+    }
+}
+
+/// Another thread holds the memory's lock.
+const EBUSY: i64 = -16;
+/// Another thread may hold the lock for a moment, so this looks again and again; a thread that keeps it locked hides
+/// nothing, as what is not known is taken for the worst.
+const TRIES: u32 = 4096;
+
 /// A look at the memory of the current task, for which its lock has to be free.
 struct Look {
     address: u64,
@@ -39,47 +67,64 @@ struct Look {
 impl Step for Look {
     #[inline(always)]
     fn step(&mut self, _round: u32) -> bool {
-        const EBUSY: i64 = -16;
-        unsafe extern "C" fn seen(
-            _task: *mut c_void,
-            found: *mut c_void,
-            into: *mut c_void,
-        ) -> i64 {
-            // SAFETY: `step` hands over an exclusive borrow, alive until bpf_find_vma returns.
-            unsafe { *into.cast::<Area>() = area(found as u64) };
-            0
-        }
-        let seen: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> i64 = seen;
-        // SAFETY: the task is the current one; the callback gets back the pointer given here, and
-        // only while this call lasts.
-        let result = unsafe {
-            helper::bpf_find_vma(
-                helper::bpf_get_current_task_btf(),
-                self.address,
-                seen as *mut c_void,
-                (&raw mut self.area).cast(),
-                0,
-            )
-        };
-        result == EBUSY
+        find(self.address, &mut self.area) == EBUSY
     }
 }
 
-/// The part of the current task's memory that holds an address. Another thread may hold the memory's
-/// lock for a moment, so this looks again and again; a thread that keeps it locked hides nothing, as what is
-/// not known is taken for the worst.
+/// The part of the current task's memory that holds an address.
 #[inline(always)]
 pub fn area_at(address: u64) -> Area {
-    const TRIES: u32 = 4096;
     let mut look = Look {
         address,
-        area: Area {
-            end: 0,
-            flags: 0,
-            file: 0,
-            anonymous: 0,
-        },
+        area: NOWHERE,
     };
     repeat(TRIES, &mut look);
     look.area
+}
+
+const NOWHERE: Area = Area {
+    end: 0,
+    flags: 0,
+    file: 0,
+    anonymous: 0,
+};
+
+/// A walk from one area to the next, as long as something is true of them.
+struct Walk<F> {
+    look: Look,
+    end: u64,
+    arrived: bool,
+    is_true: F,
+}
+
+impl<F: Fn(Area) -> bool> Step for Walk<F> {
+    #[inline(always)]
+    fn step(&mut self, _round: u32) -> bool {
+        let found = find(self.look.address, &mut self.look.area);
+        if found != 0 {
+            return found == EBUSY;
+        }
+        self.look.address = self.look.area.end;
+        let is_true = (self.is_true)(self.look.area);
+        self.arrived = is_true && self.look.address >= self.end;
+        is_true && !self.arrived
+    }
+}
+
+/// True when something is true of every part of the current task's memory from an address to an end. What is not known
+/// is not.
+#[inline(always)]
+pub fn all_areas(address: u64, end: u64, is_true: impl Fn(Area) -> bool) -> bool {
+    let look = Look {
+        address,
+        area: NOWHERE,
+    };
+    let mut walk = Walk {
+        look,
+        end,
+        arrived: false,
+        is_true,
+    };
+    repeat(TRIES, &mut walk);
+    walk.arrived
 }

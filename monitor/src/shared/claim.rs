@@ -33,10 +33,17 @@ pub(crate) struct Claim {
     path: PathBuf,
     /// The cgroup of the jail that the slot is for, or 0.
     jail: Array<MapData, u64>,
+    /// True when the programs have other maps at the slot's index than those that are pinned.
+    is_spent: bool,
     _lock: Flock<File>,
 }
 
 impl Claim {
+    /// The pinned maps are the slot's no longer.
+    pub(crate) fn spend(&mut self) {
+        self.is_spent = true;
+    }
+
     /// Leaves word of the jail, for the run that takes the slot when this process is dead.
     pub(crate) fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.jail.set(0, cgroup_id, 0))
@@ -45,7 +52,7 @@ impl Claim {
     /// Gives the slot back. Its jail has no task any more, and the programs do not know it.
     pub(crate) fn give_back(mut self) -> Result<(), OpenError> {
         self.note(0)?;
-        if self.index >= KEPT {
+        if self.index >= KEPT || self.is_spent {
             remove(&self.path)?;
         }
         Ok(())
@@ -85,9 +92,10 @@ fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Slot>
         index,
         path,
         jail,
+        is_spent: false,
         _lock: lock,
     };
-    if is_left_behind(&claim, maps)? {
+    if is_left_behind(folder, &claim, maps)? {
         return Ok(None);
     }
     Slot::new(index, slot_maps, Some(claim)).map(Some)
@@ -153,19 +161,43 @@ fn make_slot(path: &Path, index: u32, maps: &mut Maps) -> Result<SlotMaps, OpenE
     Ok(slot_maps)
 }
 
-/// True when the slot's last holder died and left a jail in it that may still be alive. One that is dead is forgotten.
-fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
+/// Forgets the groups of attachments whose watchers were killed: while others watch at the same level, nobody but them
+/// can. A jail's rules stay, as its keeper ends it.
+pub(super) fn forget_orphans(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
+    for name in super::names(folder.slots())? {
+        let path = folder.slots().join(&name);
+        let (Some(_lock), true) = (lock(&path)?, path.join(JAIL).exists()) else {
+            continue;
+        };
+        let mut jail = Array::try_from(Map::Array(super::map(&path.join(JAIL))?))?;
+        let id: u64 = in_one_go(|| jail.get(&0, 0))?;
+        if id != 0 {
+            forget(id, maps)?;
+            in_one_go(|| jail.set(0, 0, 0))?;
+        }
+    }
+    Ok(())
+}
+
+fn forget(id: u64, maps: &mut Maps) -> Result<(), OpenError> {
+    match maps.forget(id) {
+        Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// True when the slot's last holder died and left a jail in it that may still be alive. One that is dead is forgotten, and
+/// so is a group of others.
+fn is_left_behind(folder: &Folder, claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
     let id = in_one_go(|| claim.jail.get(&0, 0))?;
     if id == 0 {
         return Ok(false);
     }
-    if is_alive(id) {
+    if !folder.is_for_trees() && is_alive(id) {
         return Ok(true);
     }
-    match maps.forget(id) {
-        Ok(()) | Err(MapError::KeyNotFound) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    forget(id, maps)?;
+    Ok(false)
 }
 
 /// True when there is a cgroup with this id, or it cannot be told.

@@ -12,6 +12,7 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use turnkey_abi::ABI_VERSION;
 
 use crate::object::ObjectFile;
+use crate::open::JAILS;
 use crate::tier::Tier;
 
 use super::TIER_HOOK;
@@ -23,6 +24,8 @@ const ROOT: &str = "/sys/fs/bpf/turnkey";
 const TAKE_BACK: &str = "rm -r /sys/fs/bpf/turnkey && chmod go-w /sys/fs/bpf";
 const TAKE_BACK_ALL: &str =
     "chown root /sys/fs/bpf && chmod go-w /sys/fs/bpf && rm -rf /sys/fs/bpf/turnkey";
+/// Between the name of an object and the level of the groups that its programs watch.
+const LEVEL: &str = "-level-";
 /// Beginning of the names of folders that are being filled, or emptied.
 pub(super) const UNFINISHED: &str = "loading";
 
@@ -88,10 +91,25 @@ where
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Of this object; it need not be there.
-    pub(super) fn of(object: &ObjectFile<'_>) -> Self {
+    /// Of this object, for jails or for groups at a level; it need not be there.
+    pub(super) fn of(object: &ObjectFile<'_>, level: u32) -> Self {
         let digest: String = object.digest().chars().take(16).collect();
-        Self(root().join(format!("{ABI_VERSION}-{digest}")))
+        let name = format!("{ABI_VERSION}-{digest}");
+        Self(root().join(match level {
+            JAILS => name,
+            level => format!("{name}{LEVEL}{level}"),
+        }))
+    }
+
+    /// True when its programs watch groups with all below them, which outlive those who watch.
+    pub(super) fn is_for_trees(&self) -> bool {
+        self.name().contains(LEVEL)
+    }
+
+    /// True when it is of the same object as that one, at whatever level.
+    pub(super) fn is_of_the_object_of(&self, other: &Folder) -> bool {
+        let [own, others] = [self.name(), other.name()];
+        own.split(LEVEL).next() == others.split(LEVEL).next()
     }
 
     /// A folder by its path.

@@ -19,6 +19,7 @@ use turnkey_policy::{EnforcementMode, Rule};
 
 use crate::compile::{CompileError, compile_rules};
 use crate::object::ObjectFile;
+use crate::open::JAILS;
 use crate::rule_table::RuleTable;
 use crate::slot::MAPPABLE;
 use crate::sys::{BYTES_VALUE, MappedTable, map_bytes, map_table, mapped_bytes};
@@ -78,7 +79,7 @@ fn file(
     kind: fn(&Folder) -> PathBuf,
     from: &impl Hash,
 ) -> Option<PathBuf> {
-    let folder = Folder::of(object);
+    let folder = Folder::of(object, JAILS);
     let is_there = folder.is_there().unwrap_or(false);
     is_there.then_some(())?;
     Some(kind(&folder).join(digest(from).ok()?))

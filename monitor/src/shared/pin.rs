@@ -37,22 +37,26 @@ pub enum Outcome {
 /// When the kernel does not take it, or there is no BPF file system. Nothing is left behind then.
 pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome, OpenError> {
     let _lock = lock_root()?;
-    load_locked(&object.into(), tier, KEPT)
+    load_locked((&object.into(), JAILS), tier, KEPT)
 }
 
 /// Most versions of the programs that runs leave in the kernel, each of which takes more than ten megabytes of it.
-const MOST_VERSIONS: usize = 3;
+const MOST_VERSIONS: usize = 4;
 /// Slots that a run makes which leaves the programs: others are made when runs are watched beside each other.
 const SLOTS_AT_FIRST: u32 = 1;
 
 /// As [`load`], for a run that was not asked to: it makes room first, so that builds that come and go do not fill the
 /// kernel's memory.
-pub(crate) fn load_to_stay(object: &ObjectFile<'_>, tier: Tier) -> Result<Outcome, OpenError> {
+pub(crate) fn load_to_stay(
+    (object, level): (&ObjectFile<'_>, u32),
+    tier: Tier,
+) -> Result<Outcome, OpenError> {
     if !is_mounted() && !mounts_last() {
         return Err(SharedError::NotLasting.into());
     }
     let _lock = lock_root()?;
-    let loaded = make_room(object).and_then(|()| load_locked(object, tier, SLOTS_AT_FIRST));
+    let loaded = make_room(&Folder::of(object, level))
+        .and_then(|()| load_locked((object, level), tier, SLOTS_AT_FIRST));
     if loaded.is_err() && all()?.is_empty() {
         remove(root())?;
     }
@@ -60,8 +64,8 @@ pub(crate) fn load_to_stay(object: &ObjectFile<'_>, tier: Tier) -> Result<Outcom
 }
 
 /// Takes the oldest versions away that there is no room for beside this one.
-fn make_room(object: &ObjectFile<'_>) -> Result<(), OpenError> {
-    let own = Folder::of(object).name();
+fn make_room(new: &Folder) -> Result<(), OpenError> {
+    let own = new.name();
     let mut others = Vec::new();
     for folder in all()? {
         if folder.is_finished() && folder.name() != own {
@@ -77,8 +81,12 @@ fn make_room(object: &ObjectFile<'_>) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn load_locked(object: &ObjectFile<'_>, tier: Tier, slots: u32) -> Result<Outcome, OpenError> {
-    let folder = Folder::of(object);
+fn load_locked(
+    (object, level): (&ObjectFile<'_>, u32),
+    tier: Tier,
+    slots: u32,
+) -> Result<Outcome, OpenError> {
+    let folder = Folder::of(object, level);
     for left in all()? {
         if !left.is_finished() {
             remove(left.path())?;
@@ -91,9 +99,13 @@ fn load_locked(object: &ObjectFile<'_>, tier: Tier, slots: u32) -> Result<Outcom
         return Ok(Outcome::Already);
     }
     let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
-    let finished = fill((&unfinished, &folder.name()), object.bytes, tier, slots).and_then(|()| {
-        Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?)
-    });
+    let finished = fill(
+        (&unfinished, &folder.name()),
+        (object.bytes, level),
+        tier,
+        slots,
+    )
+    .and_then(|()| Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?));
     if finished.is_err() {
         remove(unfinished.path())?;
         anchor::detach(&folder.name())?;
@@ -104,7 +116,7 @@ fn load_locked(object: &ObjectFile<'_>, tier: Tier, slots: u32) -> Result<Outcom
 /// Fills a folder, which is to have that name.
 fn fill(
     (folder, name): (&Folder, &str),
-    object: &[u8],
+    (object, level): (&[u8], u32),
     tier: Tier,
     slots: u32,
 ) -> Result<(), OpenError> {
@@ -119,7 +131,7 @@ fn fill(
         make(directory)?;
     }
     let by_perf = interrupts_tracepoints_here();
-    let mut object = crate::load::object(object, (SLOTS, JAILS), tier, by_perf)?;
+    let mut object = crate::load::object(object, (SLOTS, level), tier, by_perf)?;
     object.load()?;
     let hooks = hooks::attach_all_in(&mut object, tier, &folder.links())?;
     anchor::attach(name, &object.ebpf, &folder.anchor())?;
@@ -162,21 +174,21 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// When something cannot be removed.
 pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedError> {
-    if let Some(object) = object {
+    let own = object.map(|object| Folder::of(object, JAILS));
+    if let Some(own) = &own {
         // Also that of a load whose BPF file system went with its mount namespace.
-        anchor::detach(&Folder::of(object).name())?;
+        anchor::detach(&own.name())?;
     }
     if !root_is_there()? {
         return Ok(Vec::new());
     }
     let lock = lock_root()?;
-    let folders = match object {
-        Some(object) => vec![Folder::of(object)],
-        None => all()?,
-    };
     let mut gone = Vec::new();
-    for folder in folders {
-        if folder.is_there()? {
+    for folder in all()? {
+        let is_meant = own
+            .as_ref()
+            .is_none_or(|own| folder.is_of_the_object_of(own));
+        if is_meant && folder.is_finished() || own.is_none() {
             take_away(&folder)?;
             gone.push(folder.name());
         }

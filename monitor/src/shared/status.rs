@@ -7,7 +7,7 @@ use turnkey_abi::ABI_VERSION;
 
 use crate::interruption::in_one_go;
 use crate::object::ObjectFile;
-use crate::open::OpenError;
+use crate::open::{JAILS, OpenError};
 use crate::sys::JailValue;
 use crate::tier::Tier;
 
@@ -18,7 +18,8 @@ use super::{held, names};
 /// A version of the programs that is loaded for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedVersion {
-    /// Version of the wire types, a dash, and the start of the object's SHA-256.
+    /// Version of the wire types, a dash, and the start of the object's SHA-256; behind them the level of the groups that
+    /// attachments watch by it.
     pub name: String,
     /// True when it is the version that the object in question would use.
     pub current: bool,
@@ -55,18 +56,18 @@ pub struct WatchedJail {
 /// # Errors
 /// When it cannot be read, or another user than root could have put it there.
 pub fn status<'o>(object: impl Into<ObjectFile<'o>>) -> Result<Vec<SharedVersion>, OpenError> {
-    let current = Folder::of(&object.into()).name();
+    let current = Folder::of(&object.into(), JAILS);
     let finished = all()?.into_iter().filter(Folder::is_finished);
     finished.map(|folder| version(&folder, &current)).collect()
 }
 
-fn version(folder: &Folder, current: &str) -> Result<SharedVersion, OpenError> {
+fn version(folder: &Folder, current: &Folder) -> Result<SharedVersion, OpenError> {
     let name = folder.name();
     let speaks_ours = name
         .split_once('-')
         .is_some_and(|(version, _)| version == ABI_VERSION.to_string());
     Ok(SharedVersion {
-        current: name == current,
+        current: folder.is_of_the_object_of(current),
         tier: folder.tier(),
         programs: names(folder.programs())?.len(),
         slots: names(folder.slots())?.len(),

@@ -419,3 +419,100 @@ fn addresses_and_calls_are_asked_about_by_who_acts() {
     let calls = |kind: &Kind| matches!(kind, Kind::Refused { .. });
     assert_eq!(by_whom(&seen, calls), [2], "{}", seen.tell());
 }
+
+/// Ways to executable memory, each in a process of its own. libc without Python's own helpers.
+const EXECUTABLE: &str = r#"
+import ctypes
+R, W, X = 1, 2, 4
+SHARED, PRIVATE, ANONYMOUS = 1, 2, 32
+SEGMENT_EXEC, SUBREAPER = 0o100000, 36
+libc = ctypes.CDLL(None, use_errno=True)
+pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+libc.mmap.restype = pointer
+libc.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_long]
+libc.shmat.restype = pointer
+libc.shmat.argtypes = [number, pointer, number]
+def there(at, what):
+    if at == 2**64 - 1: raise OSError(ctypes.get_errno(), what)
+    return at
+def map(protection, flags, file=-1, at=None, length=8192):
+    return there(libc.mmap(at, length, protection, flags, file, 0), "mmap")
+def protect(at, length=4096):
+    if libc.mprotect(pointer(at), size(length), R | X): raise OSError(ctypes.get_errno(), "mprotect")
+def protect_by_key(at):
+    if libc.syscall(329, pointer(at), size(4096), R | X, -1): raise OSError(ctypes.get_errno(), "pkey_mprotect")
+def areas(flags):
+    at = map(R | W, PRIVATE | ANONYMOUS)
+    map(R, flags | ANONYMOUS | 16, at=at + 4096, length=4096)
+    return at
+def attach(flags):
+    identity = libc.shmget(0, size(4096), 0o1700)
+    try: return there(libc.shmat(identity, None, flags), "shmat")
+    finally: libc.shmctl(identity, 0, None)
+def memory():
+    file = os.memfd_create("code"); os.ftruncate(file, 8192)
+    return file
+def implied():
+    libc.personality(0x400000)
+    map(R | W, SHARED | ANONYMOUS)
+def way(name, act):
+    def done():
+        try: act()
+        except OSError as error: os.open(f"{top}/secret-{name}-failed-{error}", os.O_RDONLY)
+        read(name)
+    run(done)
+def orphan():
+    libc.prctl(SUBREAPER, 1)
+    def parent():
+        map(R | X, SHARED | ANONYMOUS)
+        if os.fork() == 0:
+            while os.getppid() != adopter: time.sleep(0.001)
+            read("orphan"); os._exit(0)
+    adopter = os.getpid()
+    run(parent)
+    os.wait()
+way("private", lambda: map(R | W | X, PRIVATE | ANONYMOUS))
+way("private-protected", lambda: protect(map(R | W, PRIVATE | ANONYMOUS)))
+way("private-areas", lambda: protect(areas(PRIVATE), 8192))
+way("shared-not-executable", lambda: map(R | W, SHARED | ANONYMOUS))
+way("shared", lambda: map(R | W | X, SHARED | ANONYMOUS))
+way("shared-protected", lambda: protect(map(R | W, SHARED | ANONYMOUS)))
+way("shared-by-key", lambda: protect_by_key(map(R | W, SHARED | ANONYMOUS)))
+way("shared-areas", lambda: protect(areas(SHARED), 8192))
+way("shared-implied", implied)
+way("zero", lambda: map(R | X, SHARED, os.open("/dev/zero", os.O_RDWR)))
+way("memory", lambda: map(R | X, SHARED, memory()))
+way("segment", lambda: attach(SEGMENT_EXEC))
+way("segment-protected", lambda: protect(attach(0)))
+run(orphan)
+read("itself")
+"#;
+
+/// Code that a program compiles is its own. Another process of the jail can put other code into memory that it shares.
+#[test]
+fn m09_code_that_another_process_can_write_is_not_the_program() {
+    the_system_is_read_only();
+    let scene = Scene::new();
+    let text = format!("special({EXECUTABLE:?})");
+    let seen = scene.observe(OBJECT, &scene.policy(&scene.special()), &text, false);
+    assert_decided(
+        &seen,
+        &[
+            ("private", MAY),
+            ("private-protected", MAY),
+            ("private-areas", MAY),
+            ("shared-not-executable", MAY),
+            ("shared", GUARD),
+            ("shared-protected", GUARD),
+            ("shared-by-key", GUARD),
+            ("shared-areas", GUARD),
+            ("shared-implied", GUARD),
+            ("zero", GUARD),
+            ("memory", GUARD),
+            ("segment", GUARD),
+            ("segment-protected", GUARD),
+            ("orphan", GUARD),
+            ("itself", MAY),
+        ],
+    );
+}

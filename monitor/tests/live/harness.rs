@@ -62,6 +62,8 @@ impl Group {
         let path = unified_hierarchy().join(name);
         std::fs::create_dir(&path).expect("a cgroup can be made: run this as root");
         let directory = File::open(&path).expect("the cgroup can be opened");
+        // As a run does: others sweep groups of this name that nobody holds, when they are not new.
+        directory.lock().expect("nobody else has it");
         Self { path, directory }
     }
 

@@ -6,27 +6,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use turnkey_facts::{Event, Kind};
-use turnkey_monitor::{Monitor, compile};
+use turnkey_monitor::{Monitor, Origin, Residence, compile};
 
-use super::harness::{Group, OBJECT, chain, kill_reading, policy, python_path, tier};
+use super::harness::{
+    Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, tier,
+};
 
 /// The level of the groups that these tests make, right below the hierarchy's root.
 const LEVEL: NonZeroU32 = NonZeroU32::MIN;
 
 const READ: &str = "print(open('/etc/passwd').read(4))";
 
-/// The programs for one group at the level, not put to work yet.
-fn open(rules: &str) -> Monitor {
+/// The programs for a group at the level, not put to work yet.
+fn open(residence: Residence, rules: &str, group: &Group) -> Monitor {
     let rules = compile(
         &policy(&format!("{rules}[network]\nmode = \"host\"\n")),
         tier(),
     );
-    let opened = Monitor::open_tree(OBJECT, rules.expect("the policy compiles"), LEVEL);
+    let rules = rules.expect("the policy compiles");
+    let opened = Monitor::open_tree(residence, OBJECT, rules, (LEVEL, group.id()));
     opened.unwrap_or_else(|error| panic!("{}", chain(&error)))
 }
 
 fn watch(rules: &str, group: &Group) -> Monitor {
-    let mut monitor = open(rules);
+    watch_by(Residence::Process, rules, group)
+}
+
+fn watch_by(residence: Residence, rules: &str, group: &Group) -> Monitor {
+    let mut monitor = open(residence, rules, group);
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -102,7 +109,7 @@ fn what_the_watcher_had_goes_with_it() {
 fn canaries_below_the_level_are_killed_and_refused() {
     let canary = Group::new();
     let leaf = below(&canary.path, "leaf");
-    let mut monitor = open("");
+    let mut monitor = open(Residence::Process, "", &canary);
     let directory = std::fs::File::open(&leaf).expect("it was just made");
     let proof = monitor.canary_below((canary.directory.as_fd(), canary.id()), directory.as_fd());
     proof.unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -114,4 +121,80 @@ fn canaries_below_the_level_are_killed_and_refused() {
     );
     assert!(proof.is_err(), "{proof:?}");
     std::fs::remove_dir(&leaf).expect("it is empty");
+}
+
+const SECRET: &str = "/etc/passwd";
+
+/// Watched by programs that stay.
+fn shared(rules: &str, group: &Group) -> Monitor {
+    watch_by(Residence::Kernel, rules, group)
+}
+
+#[test]
+fn attachments_of_a_level_share_programs_and_each_group_has_one_watcher_of_them() {
+    nothing_is_loaded();
+    let (first, second) = (Group::new(), Group::new());
+    let forbids = shared(&kill_reading(SECRET), &first);
+    assert!(matches!(forbids.origin(), Origin::LoadedToStay));
+    let allows = shared("", &second);
+    assert!(matches!(allows.origin(), Origin::Found));
+    let beside = shared("", &first);
+    assert!(
+        matches!(beside.origin(), Origin::Alone(None)),
+        "a second one of a group"
+    );
+    assert_eq!(run(&first.path, READ).stdout, b"", "its rules");
+    assert_eq!(run(&second.path, READ).stdout, b"root\n", "its rules");
+    for monitor in [forbids, allows, beside] {
+        let mut events = Vec::new();
+        let evidence = monitor
+            .finish(|event| events.push(event))
+            .expect("it answers");
+        assert!(evidence.complete, "{evidence:?}");
+        assert_eq!(asked_for(&events, SECRET), 1);
+    }
+}
+
+#[test]
+fn rules_of_a_killed_watcher_go_where_another_one_watches_that_level() {
+    nothing_is_loaded();
+    let (first, second) = (Group::new(), Group::new());
+    let killed = shared(&kill_reading(SECRET), &first);
+    let mut other = shared("", &second);
+    // As by SIGKILL: nobody takes the rules out.
+    drop(killed);
+    assert_eq!(run(&first.path, READ).stdout, b"", "the control: they act");
+    other.forget_orphans(OBJECT).expect("the kernel answers");
+    assert_eq!(run(&first.path, READ).stdout, b"root\n", "nobody's rules");
+    assert_eq!(run(&second.path, READ).stdout, b"root\n");
+    let evidence = other.finish(drop).expect("it answers");
+    assert!(
+        evidence.complete && evidence.records > 0,
+        "the other one's are whole: {evidence:?}"
+    );
+}
+
+#[test]
+fn a_group_is_let_go_whole_while_another_one_of_the_level_is_watched() {
+    nothing_is_loaded();
+    let (first, second) = (Group::new(), Group::new());
+    let other = shared("", &second);
+    for _ in 0..5 {
+        let mut monitor = shared("", &first);
+        let busy = "import os, threading\n\
+            while os.path.exists('/dev/null'): open('/etc/passwd').close()";
+        let mut program = Command::new("/bin/sh")
+            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+            .arg(first.path.join("cgroup.procs"))
+            .args([python_path(), "-S", "-E", "-B", "-c", busy])
+            .spawn()
+            .expect("a shell can be run");
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        monitor.detach().expect("the kernel answers");
+        let evidence = monitor.finish(drop).expect("it answers");
+        program.kill().expect("it runs");
+        program.wait().expect("it is a child");
+        assert!(evidence.complete && evidence.records > 10, "{evidence:?}");
+    }
+    other.finish(drop).expect("it answers");
 }

@@ -25,6 +25,9 @@ const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
 /// Most groups below a group that are walked: a workload that makes more of them is told so.
 const MOST_GROUPS: usize = 100_000;
 
+/// The file by which the kernel kills a whole group, cgroups-v2.
+const KILL: &str = "cgroup.kill";
+
 /// The flags by which a directory of the hierarchy is opened.
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
@@ -127,16 +130,26 @@ impl ForeignGroup {
         openat(&self.directory, file, flags, Mode::empty()).map(File::from)
     }
 
+    /// Opens one of its files to be written.
+    pub fn open_to_write(&self, file: &str) -> nix::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(&self.directory, file, flags, Mode::empty()).map(File::from)
+    }
+
     /// Kills every process of the group and of all groups below, at once: `cgroup.kill`, cgroups-v2.
     ///
     /// # Errors
     /// When the kernel refuses; a group that is gone has no process.
     pub fn kill(&self) -> io::Result<()> {
-        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        match openat(&self.directory, "cgroup.kill", flags, Mode::empty()) {
+        match self.open_to_write(KILL) {
             Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
-            opened => gone_is_dead(File::from(opened?).write_all(b"1")),
+            opened => gone_is_dead(opened?.write_all(b"1")),
         }
+    }
+
+    /// Opens what [`ForeignGroup::kill`] writes to, for somebody else to do it.
+    pub fn open_kill(&self) -> nix::Result<File> {
+        self.open_to_write(KILL)
     }
 
     /// True while a process of it, or of a group below, has not ended.
@@ -349,7 +362,7 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
 }
 
 /// A group that was removed meanwhile has no process any more.
-fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
+pub fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
         written => written,

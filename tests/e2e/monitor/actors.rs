@@ -322,11 +322,12 @@ def in_memory():
     const READ: &str = "\nprint(open('.git-credentials').read())";
     let python = std::fs::canonicalize("/usr/bin/python3").unwrap();
     let jail = || jail(&format!("exe = \"{}\"", python.display()));
-    let own = jail().python(&format!("{HEAD}mmap.mmap(-1, 4096, prot=7){READ}"));
+    let own = jail().python(&format!("{HEAD}mmap.mmap(-1, 4096, 0x22, 7){READ}"));
     own.expect(own.stdout == "token\n\n", "the program itself may");
     for way in [
         "by_protection(os.open('code', os.O_RDONLY))",
         "libc.mmap(None, 4096, 5, 2, in_memory(), 0)",
+        "mmap.mmap(-1, 4096, 0x21, 5)",
     ] {
         let ran = jail().python(&format!("{HEAD}{way}{READ}"));
         ran.expect_code(121);

@@ -185,6 +185,9 @@ fn hook(own: &Path, arguments: &OciHookArguments) -> anyhow::Result<Value> {
         words.extend(["--choice".to_owned(), choice.clone()]);
     }
     words.extend(["--reports".to_owned(), text(&arguments.reports)?]);
+    if arguments.may_outlive_watcher {
+        words.push("--may-outlive-watcher".to_owned());
+    }
     Ok(json!({ "path": text(own)?, "args": words }))
 }
 

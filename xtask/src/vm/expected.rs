@@ -194,6 +194,7 @@ pub const MACHINES: &[Machine] = &[
         tests: &[
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "tier::lsm::"),
+            Tests::Module("guest", "tier::price::"),
             Tests::Module("guest", "apparmor::"),
             Tests::Module("guest", "alone::"),
             Tests::Module("guest", "containers::"),
@@ -290,6 +291,7 @@ pub const MACHINES: &[Machine] = &[
         tests: &[
             Tests::Only("live", BY_TIER, NOT_BY_TIER),
             Tests::Module("guest", "tier::tracepoint::"),
+            Tests::Module("e2e", "left_loaded::"),
         ],
         copies: 1,
         megabytes: MEMORY,
@@ -357,6 +359,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "tier::lsm::"),
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "preempt::whole::"),
+            Tests::Module("e2e", "left_loaded::"),
         ],
         copies: 1,
         megabytes: MEMORY,
@@ -370,6 +373,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
             Tests::Module("guest", "tier::tracepoint::"),
             Tests::Module("guest", "preempt::kills::"),
+            Tests::Module("e2e", "left_loaded::"),
         ],
         copies: 1,
         megabytes: MEMORY,

@@ -14,6 +14,7 @@ pub const BY_TIER: &[&str] = &[
     "live::look::",
     "live::map::",
     "live::network::a_listen",
+    "live::shared::a_program_that_is_called_twice",
 ];
 
 /// The reason why the others are not run.
@@ -31,6 +32,11 @@ pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[
         prefix: "live::actors::of_a_fork",
         why: "loads an object of its own, which takes an emulated processor half a minute; what the kernel has to do with \
               it is in the other tests of who acts",
+    },
+    LeftOut {
+        prefix: "live::shared::a_group_that_somebody_else",
+        why: "loads the programs four times, which takes an emulated processor minutes; groups are made and taken away \
+              alike on every kernel",
     },
     LeftOut {
         prefix: "live::evidence::m21",
