@@ -145,11 +145,11 @@ fn asking_where_another_keeps_secrets_is_told_and_asking_for_ones_own_is_not() {
 
 #[test]
 fn the_tables_of_the_network_are_told_and_what_runtimes_read_there_is_not() {
-    for table in ["arp", "dev", "route", "tcp6", "unix", "fib_trie"] {
+    for table in ["arp", "udp", "tcp6", "unix", "fib_trie"] {
         let told = shipped("python", AttemptKind::Open, &format!("/proc/7/net/{table}"));
         assert_eq!(told.as_deref(), Some("host-network"), "{table}");
     }
-    for table in ["if_inet6", "ipv6_route", "snmp", "sockstat"] {
+    for table in ["dev", "route", "if_inet6", "ipv6_route", "snmp", "sockstat"] {
         let told = shipped("python", AttemptKind::Open, &format!("/proc/7/net/{table}"));
         assert_eq!(told, None, "{table}");
     }
