@@ -34,6 +34,12 @@ fn ask(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
     }
 }
 
+/// As [`ask`], for a wall that every jail has, whatever its rules: a group of others has none.
+#[inline(always)]
+fn ask_wall(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
+    ask(|jail, who| read::level() != 0 || hook(jail, who))
+}
+
 /// As [`ask`], for hooks that need work memory. If there is none left, the answer is no, unless
 /// nothing is to be refused at all.
 #[inline(always)]
@@ -105,7 +111,7 @@ fn lsm_socket_create(context: LsmContext) -> i32 {
         return 0;
     }
     let arguments = [u64::from(family), u64::from(kind), u64::from(protocol)];
-    let answer = ask(|jail, who| {
+    let answer = ask_wall(|jail, who| {
         if network::asks_for_own_interfaces(jail, (family, protocol)) {
             return true;
         }
@@ -127,21 +133,21 @@ fn lsm_socket_listen(context: LsmContext) -> i32 {
 #[lsm(hook = "unix_stream_connect")]
 fn lsm_unix_stream_connect(context: LsmContext) -> i32 {
     let other = context.arg(1);
-    ask(|_, _| peers::is_ours(other))
+    ask_wall(|_, _| peers::is_ours(other))
 }
 
 // int unix_may_send(struct socket *sock, struct socket *other)
 #[lsm(hook = "unix_may_send")]
 fn lsm_unix_may_send(context: LsmContext) -> i32 {
     let other = context.arg(1);
-    ask(|_, _| peers::is_ours(peers::sock_of(other)))
+    ask_wall(|_, _| peers::is_ours(peers::sock_of(other)))
 }
 
 // int task_kill(struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
 #[lsm(hook = "task_kill")]
 fn lsm_task_kill(context: LsmContext) -> i32 {
     let target = context.arg(0);
-    ask(|_, _| peers::is_neighbour(target))
+    ask_wall(|_, _| peers::is_neighbour(target))
 }
 
 // int ptrace_access_check(struct task_struct *child, unsigned int mode)

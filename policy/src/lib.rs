@@ -106,3 +106,11 @@ pub const LARGEST_PROFILE: usize = 1 << 20;
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     values::duration(text).map_err(|error| format!("{}: {}", error.message, error.help))
 }
+
+/// A size of memory as profiles write it, `64M` or `2G`, in bytes.
+///
+/// # Errors
+/// When it is none, or less than a program needs; in words for people.
+pub fn memory(text: &str) -> Result<u64, String> {
+    values::memory(text).map_err(|error| format!("{}: {}", error.message, error.help))
+}

@@ -104,8 +104,73 @@ fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {
     let no_files = |path: &str| Err(format!("no {path} here"));
     let policy = load("untrusted", &no_files, &Overrides::default()).expect("a profile");
     let hidden: Vec<_> = policy.rules.iter().filter(|rule| rule.hidden).collect();
-    assert_eq!(hidden.len(), 4);
+    assert_eq!(hidden.len(), 6);
     for rule in hidden {
         assert!(rule.silent.is_none(), "{}: {:?}", rule.id, rule.silent);
+    }
+}
+
+/// Asks the shipped profile of this name about a file.
+fn shipped(name: &str, on: AttemptKind, path: &str) -> Option<String> {
+    let no_files = |path: &str| Err(format!("no {path} here"));
+    let policy = load(name, &no_files, &Overrides::default()).expect("a profile");
+    let access: &[OpenAccess] = match on {
+        AttemptKind::Open => &[OpenAccess::Read],
+        _ => &[],
+    };
+    let attempt = Attempt {
+        path: Some(path.as_bytes()),
+        access,
+        ..Attempt::new(on)
+    };
+    decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.clone())
+}
+
+#[test]
+fn asking_where_another_keeps_secrets_is_told_and_asking_for_ones_own_is_not() {
+    for profile in ["untrusted", "python", "shell", "node", "sealed"] {
+        for kept in [".ssh", ".aws/config", ".kube", ".config/gh", ".vault-token"] {
+            for home in ["/root", "/home/eve"] {
+                let path = format!("{home}/{kept}");
+                let told = shipped(profile, AttemptKind::Stat, &path);
+                assert_eq!(told.as_deref(), Some("host-secret"), "{profile}: {path}");
+            }
+            let own = format!("/workspace/{kept}");
+            assert_eq!(shipped(profile, AttemptKind::Stat, &own), None, "{profile}");
+        }
+        let key = shipped(profile, AttemptKind::Open, "/root/.ssh/id_rsa");
+        assert_eq!(key.as_deref(), Some("private-key"), "{profile}");
+    }
+}
+
+#[test]
+fn the_tables_of_the_network_are_told_and_what_runtimes_read_there_is_not() {
+    for table in ["arp", "udp", "tcp6", "unix", "fib_trie"] {
+        let told = shipped("python", AttemptKind::Open, &format!("/proc/7/net/{table}"));
+        assert_eq!(told.as_deref(), Some("host-network"), "{table}");
+    }
+    for table in ["dev", "route", "if_inet6", "ipv6_route", "snmp", "sockstat"] {
+        let told = shipped("python", AttemptKind::Open, &format!("/proc/7/net/{table}"));
+        assert_eq!(told, None, "{table}");
+    }
+}
+
+#[test]
+fn code_that_only_computes_may_choose_no_port_at_every_address() {
+    let no_files = |path: &str| Err(format!("no {path} here"));
+    let policy = load("sealed", &no_files, &Overrides::default()).expect("a profile");
+    let told = |address: &str| {
+        let attempt = Attempt {
+            address: Some(address.parse().expect("an address and a port")),
+            ..Attempt::new(AttemptKind::Bind)
+        };
+        decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.as_str())
+    };
+    for chosen in ["0.0.0.0:31337", "[::]:80", "0.0.0.0:8000"] {
+        assert_eq!(told(chosen), Some("network-listen"), "{chosen}");
+    }
+    // Of loopback, and of the kernel's choice, as listen(2) tells it.
+    for other in ["127.0.0.1:8000", "[::1]:80", "0.0.0.0:0", "0.0.0.0:44695"] {
+        assert_eq!(told(other), None, "{other}");
     }
 }

@@ -39,6 +39,8 @@ pub struct Aggregator {
     clock: Clock,
     attribution: Attribution,
     processes: Processes,
+    /// The row of who acted last.
+    acting: Option<usize>,
     files: Table<OperationKey, Row>,
     addresses: Table<OperationKey, Row>,
     calls: Table<CallKey, Row<CallKey>>,
@@ -109,6 +111,7 @@ impl Aggregator {
             clock,
             attribution: Attribution::new(policy),
             processes: Processes::default(),
+            acting: None,
             files: Table::new(FILES),
             addresses: Table::new(ADDRESSES),
             calls: Table::new(CALLS),
@@ -135,6 +138,7 @@ impl Aggregator {
         self.next_seq = self.next_seq.max(event.seq + 1);
         let before = self.processes.program(&event.task);
         let process = self.processes.observe(event);
+        self.acting = process;
         if self.cut.note(event, &self.clock) {
             return None;
         }
@@ -153,6 +157,11 @@ impl Aggregator {
         }
         let decision = decision.filter(|decision| decision.action != RuleAction::Allow)?;
         self.violation(event, process, &act, decision)
+    }
+
+    /// The row of the process that made the event taken in last, unless the list was full.
+    pub fn acting(&self) -> Option<usize> {
+        self.acting
     }
 
     /// The end of the run.

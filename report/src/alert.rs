@@ -100,6 +100,11 @@ impl AlertWriter {
         self.known.attached = Some(attached);
     }
 
+    /// The number of findings that were told, each counted once.
+    pub fn findings(&self) -> usize {
+        self.told.len()
+    }
+
     /// A rule was broken in a way that no row of `violations` tells of yet.
     pub fn violation(&mut self, violation: &Violation) -> Option<Alert> {
         let finding = Finding {

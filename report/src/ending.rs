@@ -47,6 +47,8 @@ pub struct AttachmentEnding {
     pub condemned: bool,
     /// The group was killed because events were lost and `on_loss` is `kill`.
     pub killed_for_loss: bool,
+    /// The attachment has only begun: the report is for whoever finds no other.
+    pub watching: bool,
     /// Processes were left when turnkey let the group go.
     pub let_go: bool,
     /// The number of processes that were there before turnkey: it is not known what they had done.

@@ -27,11 +27,19 @@ use super::words;
 #[derive(Debug)]
 pub struct EventWriter<W> {
     out: W,
+    lines: EventLines,
+    processes: Processes,
+    next_seq: u64,
+    /// Lines are missing, as the taker failed.
+    failed: bool,
+}
+
+/// Renders the events of one run, each as a line.
+#[derive(Debug)]
+pub struct EventLines {
     clock: Clock,
     rules: Vec<Rule>,
     attribution: Attribution,
-    processes: Processes,
-    next_seq: u64,
     redacts: bool,
 }
 
@@ -196,40 +204,54 @@ struct Gap {
     count: u64,
 }
 
+/// The last line: a file without it is not whole.
+#[derive(Serialize)]
+struct Last {
+    seq: u64,
+    kind: &'static str,
+}
+
 impl<W: Write> EventWriter<W> {
     /// For the events of a run under `policy`. `clock` gives them their dates.
     pub fn new(policy: &Policy, clock: Clock, out: W) -> Self {
         Self {
             out,
-            clock,
-            rules: policy.rules.clone(),
-            attribution: Attribution::new(policy),
+            lines: EventLines::new(policy, clock),
             processes: Processes::default(),
             next_seq: 0,
-            redacts: true,
+            failed: false,
         }
     }
 
     /// With credentials as they are.
     pub fn unredacted(mut self) -> Self {
-        self.redacts = false;
+        self.lines.redacts = false;
         self
     }
 
     /// Writes the event, and what is missing before it. Fails only when the writer does.
     pub fn push(&mut self, event: &Event) -> io::Result<()> {
         let process = self.processes.observe(event);
-        self.up_to(event.seq)?;
+        let written = self
+            .up_to(event.seq)
+            .and_then(|()| self.out.write_all(&self.lines.line(event, process)));
         self.next_seq = self.next_seq.max(event.seq + 1);
-        let mut line = Vec::new();
-        json::write_line(&self.line(event, process), &mut line)?;
-        self.out.write_all(&line)
+        self.failed |= written.is_err();
+        written
     }
 
-    /// Writes what is missing in the end, when the run had so many numbers; flushes and gives the
-    /// writer back.
+    /// Writes what is missing in the end, when the run had so many numbers, and the last line, unless one before it is missing;
+    /// flushes and gives the writer back.
     pub fn finish(mut self, numbers: Option<u64>) -> io::Result<W> {
-        self.up_to(numbers.unwrap_or(0))?;
+        let numbers = numbers.unwrap_or(0);
+        self.up_to(numbers)?;
+        if !self.failed {
+            let last = Last {
+                seq: numbers.max(self.next_seq),
+                kind: "end",
+            };
+            json::write_line(&last, &mut self.out)?;
+        }
         self.out.flush()?;
         Ok(self.out)
     }
@@ -246,8 +268,34 @@ impl<W: Write> EventWriter<W> {
         };
         json::write_line(&gap, &mut self.out)
     }
+}
 
-    fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
+impl EventLines {
+    /// For the events of a run under `policy`. `clock` gives them their dates.
+    pub fn new(policy: &Policy, clock: Clock) -> EventLines {
+        EventLines {
+            clock,
+            rules: policy.rules.clone(),
+            attribution: Attribution::new(policy),
+            redacts: true,
+        }
+    }
+
+    /// With credentials as they are.
+    pub fn unredacted(mut self) -> EventLines {
+        self.redacts = false;
+        self
+    }
+
+    /// The line of an event; `process` is the row of who acts, as [`Aggregator::acting`](super::Aggregator::acting) has it.
+    pub fn line(&self, event: &Event, process: Option<usize>) -> Vec<u8> {
+        let mut line = Vec::new();
+        // Into memory, which does not fail.
+        let _ = json::write_line(&self.parts(event, process), &mut line);
+        line
+    }
+
+    fn parts(&self, event: &Event, process: Option<usize>) -> Line<'_> {
         let act = ReportedAct::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;
@@ -401,121 +449,4 @@ fn actor(event: &Event, process: Option<usize>) -> Process {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::fixture::{
-        CREDENTIALS, ESCAPE, OUTBOUND, Story, clock, connect, fork, open_failed, opened, policy,
-        question, refused,
-    };
-    use super::*;
-
-    fn lines(story: &Story) -> String {
-        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
-        for event in &story.events {
-            writer.push(event).unwrap();
-        }
-        String::from_utf8(writer.finish(None).unwrap()).unwrap()
-    }
-
-    fn sequence(lines: &str) -> Vec<(u64, String)> {
-        let parsed = lines
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        parsed
-            .map(|line| {
-                (
-                    line["seq"].as_u64().unwrap(),
-                    line["kind"].as_str().unwrap().to_owned(),
-                )
-            })
-            .collect()
-    }
-
-    #[test]
-    fn every_kind_has_its_line() {
-        let mut story = Story::command(&["python3", "a b\n"]);
-        story.decided(
-            2,
-            open_failed("/etc/shadow", libc::O_RDWR, 0),
-            CREDENTIALS,
-            RuleAction::Kill,
-        );
-        story.push(2, open_failed("/usr/\x1b", libc::O_RDONLY, libc::ENOENT));
-        story.decided(
-            2,
-            connect("[::1]:53", libc::EPERM),
-            OUTBOUND,
-            RuleAction::Deny,
-        );
-        story.decided(
-            2,
-            refused("ptrace", AttemptKind::Ptrace),
-            ESCAPE,
-            RuleAction::Log,
-        );
-        story.push(2, fork(3));
-        story.push(3, Kind::Exit { status: 9 });
-        insta::assert_snapshot!("every_kind_has_its_line", lines(&story));
-    }
-
-    #[test]
-    fn a_gap_is_a_line_of_its_own() {
-        let mut story = Story::command(&["sh"]);
-        story.lose(3);
-        story.push(2, opened("/usr/lib/a"));
-        let lines = lines(&story);
-        assert_eq!(
-            sequence(&lines),
-            [(0, "exec".into()), (1, "gap".into()), (4, "open".into())]
-        );
-        assert!(
-            lines.contains("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
-            "{lines}"
-        );
-    }
-
-    #[test]
-    fn a_gap_in_the_end_is_told_as_well() {
-        let story = Story::command(&["sh"]);
-        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
-        writer.push(&story.events[0]).unwrap();
-        let lines = String::from_utf8(writer.finish(Some(4)).unwrap()).unwrap();
-        assert!(
-            lines.ends_with("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
-            "{lines}"
-        );
-    }
-
-    #[test]
-    fn a_question_is_told_by_name_and_type() {
-        let mut story = Story::command(&["sh"]);
-        story.push(
-            2,
-            question(
-                "192.0.2.1:53",
-                b"\x06secret\x03com\0\0\x1c\0\x01",
-                libc::EPERM,
-            ),
-        );
-        let lines = lines(&story);
-        let told = "\"kind\":\"question\"";
-        assert_eq!(lines.matches(told).count(), 1, "{lines}");
-        let asked = "\"questions\":[{\"name\":\"secret.com\",\"type\":\"AAAA\"}],\"bytes\":28";
-        assert!(lines.contains(asked), "{lines}");
-    }
-
-    #[test]
-    fn a_line_that_stands_for_many_says_so() {
-        let mut story = Story::command(&["sh"]);
-        story.push(2, opened("/usr/lib/a"));
-        let event = &mut story.events[1];
-        (event.repeated, event.last_ns) = (41, event.time_ns + 5_000_000);
-        let lines = lines(&story);
-        assert!(
-            lines.contains(
-                "\"kind\":\"open\",\"repeated\":41,\"last_time\":\"2026-01-02T03:04:05.007000Z\""
-            ),
-            "{lines}"
-        );
-        assert_eq!(lines.matches("repeated").count(), 1);
-    }
-}
+mod tests;

@@ -26,6 +26,7 @@ pub mod formats;
 pub mod json;
 mod kept;
 mod limit;
+pub mod live;
 mod met;
 pub mod model;
 mod ordering;
@@ -58,11 +59,13 @@ pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};
 pub use clock::Clock;
 pub use ending::{AttachmentEnding, Ending, Evidence, NotStarted, RunEnding};
-pub use events::EventWriter;
+pub use events::{EventLines, EventWriter};
 pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
-pub use model::{Attachment, BroughtIn, FileAccess, FoundProcess, Host, Report, Sink, Status};
+pub use model::{
+    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, Report, Sink, Status,
+};
 pub use passages::published;
 pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};

@@ -20,7 +20,7 @@ use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
-pub use attachment::{Attachment, FoundProcess};
+pub use attachment::{Attachment, FoundProcess, GroupSetting};
 pub use call::RefusedCall;
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
@@ -223,6 +223,8 @@ pub enum Status {
     Ended,
     /// Turnkey let a group go, in which processes live on.
     Detached,
+    /// The report was written when turnkey began to watch a group, and no other has followed: it still watches, or was killed.
+    Watching,
 }
 
 /// The judgement on the program: see [`super::verdict`].

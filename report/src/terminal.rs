@@ -517,6 +517,9 @@ pub(super) fn ending(report: &Report) -> String {
         (Status::TimedOut, _) => format!("out of time after {wall}"),
         (Status::OutOfMemory, _) => format!("out of memory after {wall}"),
         (Status::LimitExceeded, _) => format!("over a limit after {wall}"),
+        (Status::Watching, _) => {
+            "turnkey still watches, or was killed before it could tell what happened".to_owned()
+        }
         (Status::Detached, _) => format!("let go after {wall}, with processes left"),
         (_, _) => match report.signal {
             Some(signal) => format!("ended by {} after {wall}", signal_name(signal)),

@@ -120,6 +120,8 @@ pub fn status(ending: &Ending) -> Status {
 fn attached_status(attached: &AttachmentEnding) -> Status {
     if attached.condemned || attached.killed_for_loss {
         Status::KilledByPolicy
+    } else if attached.watching {
+        Status::Watching
     } else if attached.let_go {
         Status::Detached
     } else {
@@ -248,6 +250,10 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     });
     let evidence = (!facts.complete).then(|| {
         let reason = match facts.lost {
+            _ if is_beginning(facts.ending) => {
+                "the report was written when the watch began: it has nothing of what happened"
+                    .to_owned()
+            }
             _ if !facts.watched => unwatched(facts.decoys),
             0 => "the monitor did not see the whole run".to_owned(),
             lost => format!("{lost} events are lost"),
@@ -278,6 +284,14 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// True of a report that is written before anything has happened.
+fn is_beginning(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Attached(AttachmentEnding { watching: true, .. })
+    )
 }
 
 /// The finding on processes that were there before turnkey.

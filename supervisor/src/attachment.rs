@@ -4,6 +4,8 @@
 //! long as some process watches a group of that level, and whoever watches forgets the groups of those that were killed.
 
 pub mod group;
+pub mod guard;
+pub mod limits;
 mod survey;
 mod watch;
 
@@ -20,8 +22,10 @@ use turnkey_report::{
 };
 
 use self::group::ForeignGroup;
+use self::guard::{Guard, GuardProgram};
+use self::limits::{GroupLimits, LimitedGroup};
 use self::watch::watch;
-use crate::event_sink::{EventSink, RunObserver};
+use crate::event_sink::{EventSink, EventSummary, RunObserver};
 use crate::monitor_handle::MonitorHandle;
 use crate::sinks::OpenSink;
 use crate::{advice, clock, machine};
@@ -40,6 +44,10 @@ pub struct AttachmentRequest {
     pub residence: Residence,
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
+    /// Limits on the group for as long as it is watched.
+    pub limits: GroupLimits,
+    /// Kills the group when this process ends without letting it go.
+    pub guard: Option<GuardProgram>,
     /// Are told of each finding at once, and of the verdict.
     pub sinks: Vec<OpenSink>,
 }
@@ -50,17 +58,26 @@ pub struct FinishedAttachment {
     pub report: Report,
     /// The reason why not every event could be written.
     pub unwritten: Option<anyhow::Error>,
+    /// Stays until the caller lets it go, when the report is written: with it dropped, the group is killed.
+    pub guard: Option<Guard>,
 }
 
+/// Takes the report of an attachment that begins, to be kept until there is another: whoever finds it knows that turnkey still watches,
+/// or was killed.
+pub type BeginningTaker<'t> = &'t mut dyn FnMut(&Report) -> anyhow::Result<()>;
+
 /// Parts of a jail that an attachment does not give, for its report.
-const NOT_GIVEN: [&str; 4] = [
+const NOT_GIVEN: [&str; 3] = [
     "namespaces, a root of its own, seccomp, Landlock: what the rules do not speak of is not held back",
-    "limits: those of the group are its maker's",
     "a wall around the group: a process that may write to cgroup.procs can leave it",
     "descriptors, mappings and connections from before, also of a process that is moved into the group: no rule is asked about them",
 ];
 
-/// Watches a group under a policy until it ends or is let go, and tells what happened.
+/// The same of an attachment that sets no limits.
+const NO_LIMITS: &str = "limits: those of the group are its maker's";
+
+/// Watches a group under a policy until it ends or is let go, and tells what happened. `beginning` is handed a report before anything
+/// is watched, and one with what was found.
 ///
 /// # Errors
 /// When no report can be made. An attachment that could not be made has one, which says why.
@@ -68,6 +85,7 @@ pub fn attach(
     mut request: AttachmentRequest,
     mut policy: Policy,
     observer: &mut dyn RunObserver,
+    beginning: BeginningTaker<'_>,
 ) -> anyhow::Result<FinishedAttachment> {
     // What the homes of others hold is not looked at, and counts as there.
     policy.settle_home(&[], &|_| true);
@@ -76,10 +94,34 @@ pub fn attach(
     let mut sink = EventSink::new(events, &policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     sink.alert(sinks, &policy, &[])?;
-    let outcome = require(&policy).and_then(|()| attempt(&request, &policy, &mut sink));
+    let mut teller = Teller {
+        policy: &policy,
+        clock,
+        id: sink.id().to_owned(),
+        redact: request.redact,
+        beginning,
+    };
+    let mut guard = None;
+    let outcome =
+        require(&policy).and_then(|()| attempt(&request, &mut teller, &mut sink, &mut guard));
     sink.observer.ended();
-    let outcome = outcome.unwrap_or_else(|error| AttachmentOutcome::not_made(&error));
-    told(outcome, &request, &policy, sink)
+    let outcome = outcome.unwrap_or_else(|error| {
+        // Nobody watches any more, and nobody let go: where there is a guard, it kills.
+        guard = None;
+        AttachmentOutcome::not_made(&error)
+    });
+    let mut seen = sink.finish(outcome.evidence.records);
+    let unwritten = seen.unwritten.take();
+    let alerts = seen.alerts.take();
+    let mut report = teller.report(outcome, seen)?;
+    if let Some(alerts) = alerts {
+        report.sinks = alerts.conclude(&report);
+    }
+    Ok(FinishedAttachment {
+        report,
+        unwritten,
+        guard,
+    })
 }
 
 /// The outcome of an attachment, or of one that was not made.
@@ -140,22 +182,31 @@ fn require(policy: &Policy) -> anyhow::Result<()> {
 /// The attachment itself. Whatever fails, the programs leave the kernel with their owner's drop.
 fn attempt(
     request: &AttachmentRequest,
-    policy: &Policy,
+    teller: &mut Teller<'_>,
     sink: &mut EventSink<'_>,
+    guard: &mut Option<Guard>,
 ) -> anyhow::Result<AttachmentOutcome> {
     let group = &request.group;
     group.claim();
-    let mut monitor = MonitorHandle::open_tree(policy, group, request.residence)?;
+    let mut limits = LimitedGroup::plan(group, request.limits)?;
+    let mut monitor = MonitorHandle::open_tree(teller.policy, group, request.residence)?;
     monitor.require_no_files()?;
     let beside = group.beside().context("the monitor could not be tried")?;
     monitor.prove_beside(&beside)?;
     drop(beside);
 
     let watched = watch::prepare(group, &monitor, request.at_most)?;
+    // From here on a signal that asks for an end is waited for, and lets the group go.
+    teller.begin(&attachment(request, &limits))?;
+    *guard = match &request.guard {
+        Some(program) => Some(Guard::start(program, group)?),
+        None => None,
+    };
+    limits.enforce()?;
     let was_populated = group.is_populated();
     monitor.adopt_tree(group)?;
     // After the adoption: what is made between the two is watched, and told twice at worst.
-    let since = clock::now();
+    let mut attached = attachment(request, &limits);
     let (mut processes, groups_below) = group.processes()?;
     let had_processes = was_populated || !processes.is_empty();
     processes.retain(|process| Some(*process) != request.before_program);
@@ -171,24 +222,17 @@ fn attempt(
         .into_iter()
         .flatten()
         .for_each(|process| sink.know(process));
-    let mut attached = Attachment {
-        group: escape(std::os::unix::ffi::OsStrExt::as_bytes(
-            group.name().as_os_str(),
-        )),
-        since: since.started_at(),
-        seconds: 0.0,
-        found,
-        found_count,
-        groups_below,
-        not_given: NOT_GIVEN.map(str::to_owned).to_vec(),
-    };
+    attached.found = found;
+    attached.found_count = found_count;
+    attached.groups_below = groups_below;
     if found_count == 0 {
         sink.await_program();
     }
+    teller.begin(&attached)?;
     sink.attached(&attached);
 
     let begun = std::time::Instant::now();
-    let course = watch(watched, (group, had_processes), &mut monitor, sink)?;
+    let course = watch(watched, (group, had_processes), guard, &mut monitor, sink)?;
     let let_go = group.is_populated();
     if let_go {
         monitor.detach()?;
@@ -203,6 +247,7 @@ fn attempt(
         ending: Ending::Attached(AttachmentEnding {
             condemned,
             killed_for_loss,
+            watching: false,
             let_go,
             found: attached.found_count,
         }),
@@ -212,47 +257,86 @@ fn attempt(
     })
 }
 
-fn told(
-    outcome: AttachmentOutcome,
-    request: &AttachmentRequest,
-    policy: &Policy,
-    sink: EventSink<'_>,
-) -> anyhow::Result<FinishedAttachment> {
-    let clock: Clock = sink.clock();
-    let mut seen = sink.finish(outcome.evidence.records);
-    let unwritten = seen.unwritten.take();
-    let alerts = seen.alerts.take();
-    let report = Report::build(ReportInputs {
-        policy,
-        best_effort: false,
-        clock,
-        id: seen.id,
-        command: &[],
-        host: machine::host()?,
-        ending: outcome.ending,
-        attached: outcome.attached,
-        usage: None,
-        enforcement: &outcome.enforcement,
-        met: &[],
-        stdout: None,
-        stderr: None,
-        files_changed: &[],
-        files_unlisted: 0,
-        written: None,
-        evidence: outcome.evidence,
-        export: None,
-        kept: None,
-        passages: &[],
-        calls: None,
-        observations: seen.observations,
-        engine: seen.engine,
-    });
-    let mut report = match request.redact {
-        true => redact::report(report).context("could not redact the report")?,
-        false => report,
-    };
-    if let Some(alerts) = alerts {
-        report.sinks = alerts.conclude(&report);
+/// The attachment as it is known before anything was looked at.
+fn attachment(request: &AttachmentRequest, limits: &LimitedGroup<'_>) -> Attachment {
+    let name = request.group.name().as_os_str();
+    let no_limits = request.limits.is_empty().then_some(NO_LIMITS);
+    let not_given = NOT_GIVEN.into_iter().chain(no_limits);
+    Attachment {
+        group: escape(std::os::unix::ffi::OsStrExt::as_bytes(name)),
+        since: clock::now().started_at(),
+        seconds: 0.0,
+        found: Vec::new(),
+        found_count: 0,
+        groups_below: 0,
+        limits: limits.settings().to_vec(),
+        required: request.guard.is_some(),
+        not_given: not_given.map(str::to_owned).collect(),
     }
-    Ok(FinishedAttachment { report, unwritten })
+}
+
+/// Makes the reports of one attachment.
+struct Teller<'t> {
+    policy: &'t Policy,
+    clock: Clock,
+    id: String,
+    redact: bool,
+    beginning: BeginningTaker<'t>,
+}
+
+/// The observer of what has not begun.
+struct NoObserver;
+
+impl RunObserver for NoObserver {}
+
+impl Teller<'_> {
+    /// Hands over a report that has nothing of what is going to happen.
+    fn begin(&mut self, attached: &Attachment) -> anyhow::Result<()> {
+        let outcome = AttachmentOutcome {
+            ending: Ending::Attached(AttachmentEnding {
+                watching: true,
+                found: attached.found_count,
+                ..AttachmentEnding::default()
+            }),
+            attached: Some(attached.clone()),
+            enforcement: Vec::new(),
+            evidence: Evidence::default(),
+        };
+        let mut nobody = NoObserver;
+        let nothing = EventSink::new((None, false), self.policy, self.clock, &mut nobody);
+        let report = self.report(outcome, nothing.finish(None))?;
+        (self.beginning)(&report)
+    }
+
+    fn report(&self, outcome: AttachmentOutcome, seen: EventSummary) -> anyhow::Result<Report> {
+        let report = Report::build(ReportInputs {
+            policy: self.policy,
+            best_effort: false,
+            clock: self.clock,
+            id: self.id.clone(),
+            command: &[],
+            host: machine::host()?,
+            ending: outcome.ending,
+            attached: outcome.attached,
+            usage: None,
+            enforcement: &outcome.enforcement,
+            met: &[],
+            stdout: None,
+            stderr: None,
+            files_changed: &[],
+            files_unlisted: 0,
+            written: None,
+            evidence: outcome.evidence,
+            export: None,
+            kept: None,
+            passages: &[],
+            calls: None,
+            observations: seen.observations,
+            engine: seen.engine,
+        });
+        match self.redact {
+            true => redact::report(report).context("could not redact the report"),
+            false => Ok(report),
+        }
+    }
 }

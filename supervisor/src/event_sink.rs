@@ -4,17 +4,20 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::{Event, Kind};
-use turnkey_jailer::Running;
+use turnkey_jailer::{CurrentUsage, Running};
 use turnkey_policy::{JailLimits, Policy};
+use turnkey_report::live::LiveRun;
 use turnkey_report::{
-    Aggregator, AlertWriter, Attachment, Clock, EventWriter, KnownProcess, Observations,
+    Aggregator, AlertWriter, Attachment, Clock, EventLines, EventWriter, KnownProcess, Observations,
 };
 
 use crate::layer::GuardedFiles;
+use crate::live::{FollowerListener, LiveFeed};
 use crate::sinks::{Alerts, OpenSink};
 use crate::{clock, machine};
 
@@ -65,7 +68,7 @@ pub struct EventSummary {
     pub engine: BehaviourEngine,
     /// The name of the run.
     pub id: String,
-    /// The sinks, which are told of the verdict.
+    /// The sinks and the followers, who are told of the verdict.
     pub alerts: Option<Alerts>,
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
@@ -100,7 +103,7 @@ impl<'o> EventSink<'o> {
         }
     }
 
-    /// Tells `sinks` of findings and of the verdict, with credentials hidden where `redact` says so; `command` is empty for a
+    /// Tells `sinks` and followers of findings and of the verdict, with credentials hidden where `redact` says so; `command` is empty for a
     /// group of others.
     ///
     /// # Errors
@@ -111,21 +114,51 @@ impl<'o> EventSink<'o> {
         policy: &Policy,
         command: &[OsString],
     ) -> anyhow::Result<()> {
-        if sinks.is_empty() {
-            return Ok(());
-        }
         let command: Vec<_> = command
             .iter()
             .map(|word| word.as_bytes().to_vec())
             .collect();
         let run = (self.id.clone(), machine::host()?);
         let writer = AlertWriter::new(policy, self.clock, run, &command);
-        let writer = match redact {
-            true => writer,
-            false => writer.unredacted(),
+        let lines = EventLines::new(policy, self.clock);
+        let (writer, lines) = match redact {
+            true => (writer, lines),
+            false => (writer.unredacted(), lines.unredacted()),
         };
-        self.alerts = Some(Alerts::new(sinks, writer));
+        let live = LiveRun {
+            redacts: redact,
+            ..LiveRun::new(policy, self.clock, self.id.clone(), command)
+        };
+        self.alerts = Some(Alerts::new(sinks, writer, LiveFeed::new(live, lines)));
         Ok(())
+    }
+
+    /// Lets others follow from now on. Called in a runtime. A run that nobody can follow is a run all the same, and its
+    /// caller is told. `is_watched` says whether there will be events.
+    pub fn listen(&mut self, is_watched: bool) -> Option<FollowerListener> {
+        let live = &mut self.alerts.as_mut()?.live;
+        live.run_mut().whole &= is_watched;
+        let listening = FollowerListener::of(&self.id);
+        let told = |error| {
+            let line =
+                format!("`turnkey top` and `turnkey events` will not find this run: {error}");
+            self.observer.notice(&line);
+        };
+        listening.map_err(told).ok()
+    }
+
+    /// Takes in those who may follow; `usage` is what the group uses now.
+    pub fn join(&mut self, came: Vec<UnixStream>, usage: impl FnOnce() -> Option<CurrentUsage>) {
+        if let Some(alerts) = &mut self.alerts {
+            alerts.join(came, usage);
+        }
+    }
+
+    /// Sends what followers take at once.
+    pub fn flush(&mut self) {
+        if let Some(alerts) = &mut self.alerts {
+            alerts.live.flush();
+        }
     }
 
     /// Tells the caller, and those who take alerts, of the group that is under the rules from now on.
@@ -164,6 +197,11 @@ impl<'o> EventSink<'o> {
         self.engine.see(event)
     }
 
+    /// The name of the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The clock of the run, read before it began.
     pub fn clock(&self) -> Clock {
         self.clock
@@ -178,9 +216,12 @@ impl<'o> EventSink<'o> {
     ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
-        let violation = self.aggregator.push(event);
-        if let (Some(alerts), Some(violation)) = (&mut self.alerts, violation) {
-            alerts.violation(violation);
+        let violation = self.aggregator.push(event).cloned();
+        if let Some(alerts) = &mut self.alerts {
+            alerts.live.event(event, self.aggregator.acting());
+            violation
+                .iter()
+                .for_each(|violation| alerts.violation(violation));
         }
         self.guarded.see(event);
         self.observer.event(event);

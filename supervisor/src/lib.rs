@@ -57,6 +57,7 @@ mod finish;
 mod gateway;
 mod home;
 pub mod layer;
+pub mod live;
 mod machine;
 mod missing_hint;
 mod monitor_handle;

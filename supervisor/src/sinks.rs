@@ -1,4 +1,4 @@
-//! Sinks: receivers that are told of a run's findings while it lasts, and of its verdict.
+//! Sinks: receivers that are told of a run's findings while it lasts, and of its verdict. Followers are told the same.
 //!
 //! No sink holds a run up. Each has a queue with a bound and a thread that is started with the first alert; what finds no
 //! room is lost, and when the run is over all of them together have [`AT_THE_END`] to take what is left. What is lost is counted.
@@ -14,14 +14,19 @@ mod target;
 mod webhook;
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
+use turnkey_jailer::CurrentUsage;
+use turnkey_policy::Severity;
+use turnkey_report::live::LiveNumbers;
 use turnkey_report::model::Violation;
 use turnkey_report::{Alert, AlertWriter, Attachment, Report, Sink};
 
 use crate::files::CallerOutput;
+use crate::live::LiveFeed;
 use queue::AlertQueue;
 
 pub use target::{AlertFormat, SinkTarget};
@@ -145,33 +150,52 @@ pub struct OpenSink {
     receiver: Box<dyn Receiver>,
 }
 
-/// The sinks of one run, and what is told to them.
+/// The sinks and the followers of one run, and what is told to them.
 pub struct Alerts {
     writer: AlertWriter,
     queues: Vec<AlertQueue>,
+    /// The followers.
+    pub live: LiveFeed,
     /// Behaviours that were told.
     behaviours: usize,
+    /// The weight of the heaviest finding.
+    worst: Option<Severity>,
 }
 
 impl Alerts {
-    /// Tells `sinks` what `writer` makes of a run.
-    pub fn new(sinks: Vec<OpenSink>, writer: AlertWriter) -> Alerts {
+    /// Tells `sinks`, and who follows `live`, what `writer` makes of a run.
+    pub fn new(sinks: Vec<OpenSink>, writer: AlertWriter, live: LiveFeed) -> Alerts {
         Alerts {
             writer,
             queues: sinks.into_iter().map(AlertQueue::new).collect(),
+            live,
             behaviours: 0,
+            worst: None,
         }
+    }
+
+    /// Takes in those who may follow; `usage` is what the group uses now.
+    pub fn join(&mut self, came: Vec<UnixStream>, usage: impl FnOnce() -> Option<CurrentUsage>) {
+        let numbers = LiveNumbers {
+            findings: self.writer.findings() as u64,
+            worst: self.worst,
+            ..LiveNumbers::default()
+        };
+        self.live.join(came, numbers, usage);
     }
 
     /// Tells the group that turnkey is attached to.
     pub fn attached(&mut self, attachment: Attachment) {
+        let run = self.live.run_mut();
+        run.group = Some(attachment.group.clone());
+        run.whole = attachment.found_count == 0;
         self.writer.attached(attachment);
     }
 
     /// Tells of a violation. Waits for nobody.
     pub fn violation(&mut self, violation: &Violation) {
         if let Some(alert) = self.writer.violation(violation) {
-            queue::offer(&mut self.queues, alert);
+            self.offer(alert);
         }
     }
 
@@ -180,16 +204,27 @@ impl Alerts {
         for found in engine.found_after(self.behaviours) {
             self.behaviours += 1;
             if let Some(alert) = self.writer.behaviour(found) {
-                queue::offer(&mut self.queues, alert);
+                self.offer(alert);
             }
         }
     }
 
+    fn offer(&mut self, alert: Alert) {
+        self.worst = self.worst.max(Some(alert.severity));
+        self.live.offer(&alert.native);
+        queue::offer(&mut self.queues, alert);
+    }
+
     /// Tells the rest and the verdict, waits a little, and says what reached whom.
     pub fn conclude(mut self, report: &Report) -> Vec<Sink> {
+        if self.queues.is_empty() && !self.live.is_followed() {
+            return Vec::new();
+        }
         for alert in self.writer.conclude(report, crate::clock::boottime()) {
+            self.live.offer(&alert.native);
             queue::offer(&mut self.queues, alert);
         }
+        self.live.finish();
         queue::finish(self.queues, AT_THE_END)
     }
 }

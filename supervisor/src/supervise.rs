@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -15,10 +16,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 use turnkey_facts::Limit;
-use turnkey_jailer::{JailError, JailNews, Running};
+use turnkey_jailer::{JailCgroups, JailError, JailNews, Running};
 use turnkey_policy::Policy;
 
 use crate::event_sink::EventSink;
+use crate::live::{self, FollowerListener};
 use crate::monitor_handle::MonitorHandle;
 use crate::relay::TooMuchOutput;
 use crate::signals::{ArrivedSignal, SignalListener};
@@ -83,6 +85,8 @@ enum LoopInput {
     Signal(ArrivedSignal),
     /// The program was asked to end and has not.
     Grace,
+    /// Connections of those who want to follow.
+    Followers(Vec<UnixStream>),
 }
 
 /// The machinery of waiting. Made before the program is released: where it cannot be had, nothing
@@ -119,6 +123,7 @@ pub fn supervise(
     let SupervisionLoop { runtime, signals } = supervisor;
     runtime.block_on(async {
         let mut inputs = LoopInputs::new(running, monitor, policy.limits.wall, output, signals)?;
+        inputs.followers = sink.listen(monitor.watches());
         let mut course = RunCourse::default();
         loop {
             let mut input = inputs.next(running).await?;
@@ -144,6 +149,12 @@ pub fn supervise(
                 sink.observer.tick(running);
                 inputs.look.was(running.is_still());
             }
+            if let LoopInput::Followers(came) = &mut input {
+                sink.join(std::mem::take(came), || {
+                    running.groups().map(JailCgroups::now)
+                });
+            }
+            sink.flush();
             if matches!(input, LoopInput::Events) {
                 inputs.look.soon();
                 inputs.taken = Some(Instant::now());
@@ -164,7 +175,7 @@ fn answer(
     sink: &mut EventSink<'_>,
 ) -> bool {
     match input {
-        LoopInput::News(_) => false,
+        LoopInput::News(_) | LoopInput::Followers(_) => false,
         LoopInput::Events => take_events(monitor, course, sink),
         LoopInput::Output => reached(course, Limit::Output),
         LoopInput::Deadline => reached(course, Limit::Wall),
@@ -261,6 +272,8 @@ struct LoopInputs {
     /// a flood of events keeps nobody from the clock.
     more_events: bool,
     news: AsyncFd<OwnedFd>,
+    /// The listener for followers, where there is one.
+    followers: Option<FollowerListener>,
     output: UnboundedReceiver<TooMuchOutput>,
     look: PollTimer,
     deadline: Instant,
@@ -315,6 +328,7 @@ impl LoopInputs {
             taken: None,
             more_events: false,
             news: readable(running.descriptor())?,
+            followers: None,
             output,
             look: PollTimer::first(),
             deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
@@ -348,7 +362,8 @@ impl LoopInputs {
             () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; LoopInput::Grace }
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; LoopInput::Deadline }
             () = sleep_until(self.look.at) => LoopInput::Tick,
-            () = std::future::ready(()), if self.more_events => LoopInput::Events,
+            came = live::next(self.followers.as_ref()) => LoopInput::Followers(came),
+            () = tokio::task::yield_now(), if self.more_events => LoopInput::Events,
         })
     }
 }

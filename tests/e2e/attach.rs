@@ -1,5 +1,9 @@
 //! `turnkey attach`: groups that others fill, early and late, with groups below.
 
+mod limits;
+mod required;
+mod robust;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -42,7 +46,7 @@ impl OthersGroup {
     }
 
     /// A group below, which is there as long as this one.
-    fn below(&self, name: &str) -> PathBuf {
+    pub fn below(&self, name: &str) -> PathBuf {
         let path = self.path.join(name);
         std::fs::create_dir(&path).expect("root makes groups");
         path
@@ -75,7 +79,7 @@ fn hierarchy() -> PathBuf {
 }
 
 /// A program of somebody's: it does what the lines on its standard input say, in a group.
-struct Others {
+pub struct Others {
     child: Child,
     input: ChildStdin,
     output: BufReader<std::process::ChildStdout>,
@@ -96,43 +100,50 @@ for line in sys.stdin:
 ";
 
 impl Others {
-    fn start(group: &Path) -> Others {
+    /// One that does as it is told.
+    pub fn start(group: &Path) -> Others {
+        let mut others = Others::start_with(group, OTHERS, &[]);
+        assert_eq!(others.line(), "ready");
+        others
+    }
+
+    /// A program in Python, with its arguments.
+    fn start_with(group: &Path, program: &str, arguments: &[&str]) -> Others {
         let mut command = Command::new("/bin/sh");
         command
             .args([
                 "-c",
-                "echo $$ > \"$0\" && exec /usr/bin/python3 -S -E -c \"$1\"",
+                "echo $$ > \"$0\" && exec /usr/bin/python3 -S -E -c \"$@\"",
             ])
             .arg(group.join("cgroup.procs"))
-            .arg(OTHERS)
+            .arg(program)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().expect("a shell can be run");
-        let input = child.stdin.take().expect("it is a pipe");
-        let mut output = BufReader::new(child.stdout.take().expect("it is a pipe"));
-        let mut line = String::new();
-        output.read_line(&mut line).expect("a pipe can be read");
-        assert_eq!(line, "ready\n");
         Others {
+            input: child.stdin.take().expect("it is a pipe"),
+            output: BufReader::new(child.stdout.take().expect("it is a pipe")),
             child,
-            input,
-            output,
         }
+    }
+
+    /// The next line of its output; empty when it has ended.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line);
+        read.expect("a pipe can be read");
+        line.trim().to_owned()
     }
 
     /// Has it do something; its answer, which is empty when it died of it.
     fn ask(&mut self, what: &str) -> String {
-        let mut line = String::new();
         let asked = writeln!(self.input, "{what}").and_then(|()| self.input.flush());
-        if asked.is_ok() {
-            self.output
-                .read_line(&mut line)
-                .expect("a pipe can be read");
-        }
-        line.trim().to_owned()
+        asked.map_or(String::new(), |()| self.line())
     }
 
-    fn end(mut self) -> Option<i32> {
+    /// Ends it; the signal that it died of, if one did.
+    pub fn end(mut self) -> Option<i32> {
         let _ = writeln!(self.input, "end");
         drop(self.input);
         std::os::unix::process::ExitStatusExt::signal(&self.child.wait().expect("it is a child"))
@@ -172,6 +183,13 @@ impl Attached {
             report,
             _directory: directory,
         }
+    }
+
+    /// The report that is there until the end.
+    fn begun(&self) -> Value {
+        let text =
+            std::fs::read_to_string(&self.report).expect("it is there from the beginning on");
+        serde_json::from_str(&text).expect("a report is JSON")
     }
 
     /// Asks it to let the group go.
@@ -350,6 +368,46 @@ fn a_harmless_program_that_came_later_is_clean() {
     assert_eq!(
         report["attached"]["group"],
         Value::from(group.name.as_str())
+    );
+}
+
+/// Reaches what no jail would: netlink, a socket of somebody outside, a process outside.
+const OUTSIDE: &str = "
+import os, signal, socket, sys
+socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close()
+for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+    there = socket.socket(socket.AF_UNIX, kind)
+    there.connect(sys.argv[1] + ('/stream' if kind == socket.SOCK_STREAM else '/datagram'))
+    there.send(b'x')
+os.kill(int(sys.argv[2]), signal.SIGTERM)
+print('all', flush=True)
+";
+
+/// An attachment has rules and no walls, whatever the kernel asks of jails.
+#[test]
+fn what_no_rule_speaks_of_is_not_held_back() {
+    let (group, place) = (OthersGroup::new(), scratch());
+    let stream = std::os::unix::net::UnixListener::bind(place.path().join("stream"));
+    let datagram = std::os::unix::net::UnixDatagram::bind(place.path().join("datagram"));
+    let _sockets = (stream.expect("a new name"), datagram.expect("a new name"));
+    let mut outside = Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep can be run");
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let arguments = [place.path().display().to_string(), outside.id().to_string()];
+    let arguments = arguments.each_ref().map(String::as_str);
+    let mut others = Others::start_with(&group.path, OUTSIDE, &arguments);
+    let said = others.line();
+    let _ = outside.kill();
+    let ended = outside.wait().expect("it is a child");
+    others.end();
+    let (code, _, told) = attached.end();
+    assert_eq!((code, &*said), (0, "all"), "{told}");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ended),
+        Some(15),
+        "from inside"
     );
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use turnkey_tests::{binary, eventually, finish, outside, scratch};
 
-use crate::attach::{Attached, OthersGroup, broken};
+use crate::attach::{Attached, Others, OthersGroup, broken};
 
 /// A container as runc makes it: its program, and the settings of its runtime.
 fn bundle(directory: &Path, group: &str) {
@@ -81,6 +81,17 @@ impl Container {
     }
 }
 
+/// The report that a watcher in the background has written at its end, and its text.
+fn of_the_end(file: &Path) -> (Value, String) {
+    let (mut report, mut text) = (Value::Null, String::new());
+    eventually("the watcher has written its report", || {
+        text = std::fs::read_to_string(file).unwrap_or_default();
+        report = serde_json::from_str(&text).unwrap_or_default();
+        !report.is_null() && report["status"] != "watching"
+    });
+    (report, text)
+}
+
 #[test]
 fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
     let (directory, group) = (scratch(), OthersGroup::new());
@@ -131,9 +142,7 @@ fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without(
     let container = Container::start(directory.path(), &id);
     assert_eq!(container.end(), 137, "killed before it had the content");
     let report = directory.path().join(format!("{id}.json"));
-    eventually("the watcher has written its report", || report.exists());
-    let text = std::fs::read_to_string(&report).expect("it is there");
-    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    let (report, text) = of_the_end(&report);
     assert_eq!(report["status"], "killed_by_policy", "{text}");
     assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
     assert_eq!(
@@ -145,6 +154,43 @@ fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without(
     add_hook(directory.path(), &directory.path().join("missing"));
     let container = Container::start(directory.path(), &id);
     assert_eq!(container.end(), 1, "the program is not started");
+}
+
+#[test]
+fn a_container_that_is_made_anew_is_watched_under_the_attachment_to_the_group_above() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("again-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    // The engine itself, which is there before, between and after.
+    let engine = Others::start(&group.below("engine"));
+    let attached = Attached::to(&["--cgroup", &group.name], &["--mode", "observe"]);
+    for _ in 0..3 {
+        let container = Container::start(directory.path(), &id);
+        assert_eq!(container.end(), 0, "it reads its shadow");
+        eventually("the container's group is removed", || {
+            !group.path.join("web").exists()
+        });
+    }
+    assert_eq!(engine.end(), None);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str()),
+        (0, Some("ended")),
+        "{said}"
+    );
+    assert_eq!(report["events"]["complete"], true, "{said}");
+    let row = |row: &&Value| row["rule"] == "credential-file" && row["path"] == "/etc/shadow";
+    let rows = report["violations"].as_array().expect("a list").iter();
+    let counts: Vec<_> = rows
+        .filter(row)
+        .filter_map(|row| row["count"].as_u64())
+        .collect();
+    assert_eq!(
+        counts.iter().sum::<u64>(),
+        3,
+        "one read of each: {}",
+        report["violations"]
+    );
 }
 
 /// What stands where an engine expects runc.
@@ -172,9 +218,7 @@ fn behind_the_wrapper_a_runtime_makes_no_container_that_nobody_watches() {
     let container = Container::by(wrapper(&["--reports", &reports]), directory.path(), &id);
     assert_eq!(container.end(), 137, "killed before it had the content");
     let report = directory.path().join(format!("{id}.json"));
-    eventually("the watcher has written its report", || report.exists());
-    let text = std::fs::read_to_string(&report).expect("it is there");
-    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    let (report, text) = of_the_end(&report);
     assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
     assert_eq!(report["attached"]["found_count"], 0, "from its beginning");
 }

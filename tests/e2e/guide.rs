@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use turnkey_tests::{binary, eventually, measured, scratch};
+use turnkey_tests::{binary, eventually, measured, network_of_its_own, scratch};
 
 /// Where a page's reader is at home.
 const HOME: &str = "/home/you";
@@ -36,6 +36,13 @@ fn groups_that_others_fill() {
 #[test]
 fn receivers_of_alerts() {
     walk(include_str!("../../docs/guide/sinks.md"));
+}
+
+#[test]
+fn runs_that_live() {
+    // Other runs of this host would be in the lists.
+    network_of_its_own();
+    walk(include_str!("../../docs/guide/live.md"));
 }
 
 /// Does what a page says, in a home and with a port of its own.

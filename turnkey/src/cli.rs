@@ -8,6 +8,7 @@ use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
 mod layers;
+mod live;
 mod monitor;
 mod moved;
 mod overrides;
@@ -17,6 +18,7 @@ mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
+pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
@@ -44,6 +46,15 @@ pub enum TurnkeyCommand {
     /// else of a jail is made.
     #[command(after_help = attach::EXIT_CODES)]
     Attach(AttachArguments),
+    /// The process that `attach --required` starts, and that stays behind.
+    #[command(hide = true)]
+    AttachGuard,
+    /// List the runs and attachments that live now on this host, with what each uses and what was found; of root all, of a user
+    /// the own ones.
+    Top(TopArguments),
+    /// Print the events and findings of runs and attachments that live, as JSON Lines; of root all, of a user the own ones.
+    #[command(after_help = live::EVENTS_HELP)]
+    Events(EventsArguments),
     /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
     /// container that cannot be watched is not started.
     OciHook(OciHookArguments),

@@ -1,4 +1,5 @@
-//! Account discovery: a program that was installed before the run reads the list of accounts itself, or a copy of it.
+//! Account discovery: a program that was installed before the run reads the list of accounts itself, or a copy of it; or
+//! getent(1) is told to print the whole.
 //!
 //! Whoever wants the name of a number asks the C library, which reads `/etc/nsswitch.conf` to know where names come from
 //! before it opens `/etc/passwd`. Who opens the list without having asked wants the list. A program that the run
@@ -23,6 +24,14 @@ pub struct AccountDiscovery;
 
 impl Detector for AccountDiscovery {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        if let Operation::Executed { file, argv, .. } = &act.what
+            && base_name(&file.path) == b"getent"
+            && let [_, list] = argv
+            && NAMES.contains(&&list[..])
+        {
+            let step = Step::of(act.event, &[b"ran getent on the whole of ", list]);
+            tell(Sighting::new(Behaviour::AccountDiscovery, vec![step]));
+        }
         let Operation::Opened(opened) = &act.what else {
             return;
         };

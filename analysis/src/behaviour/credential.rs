@@ -1,5 +1,6 @@
 //! Credential access: secrets of two kinds or more were opened, or were to be; or a decoy was; or a secret that the program's
-//! home lacks was asked for by somebody who has no use for it.
+//! home lacks was asked for by somebody who has no use for it; or a tool was told to pack or copy where secrets are kept, an
+//! agent that holds them was spoken to out of reach, or a key of the kernel was to be read.
 //!
 //! One kind alone is what a program of that kind does: `ssh` opens SSH keys. A rule says what it means. Where the rules are
 //! silent because there is no such file, who asks makes the difference: a client asks for settings of its own, `cat` and `cp`
@@ -14,6 +15,7 @@ use turnkey_policy::{Behaviour, Glob, Policy};
 use super::act::{ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
+use turnkey_facts::Address;
 
 /// Kinds of secrets that make a sweep.
 const KINDS: usize = 2;
@@ -70,6 +72,28 @@ const HANDLERS: &[&str] = &[
     "zip",
     "zstd",
 ];
+/// Programs that take whole directories, and look for them before they open anything: what comes last is where to.
+const COPIERS: &[&str] = &["cp", "mv", "rclone", "rsync", "scp"];
+/// Programs that put what they are told of into an archive.
+const PACKERS: &[&str] = &["7z", "7za", "zip"];
+/// Programs that do so when an option says that they are to make one, and otherwise unpack.
+const TAPES: &[&str] = &["bsdtar", "pax", "tar"];
+/// Directories of a home that hold nothing but secrets.
+const KEPT: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".mozilla",
+    ".password-store",
+    ".ssh",
+    ".local/share/keyrings",
+    ".config/gcloud",
+    ".config/google-chrome",
+    ".config/chromium",
+];
+/// keyctl(2): `KEYCTL_SEARCH` and `KEYCTL_READ`. The others make keys and sessions of the caller's own.
+const SEARCHES: [u64; 2] = [10, 11];
 /// Programs that run what somebody wrote, by the beginning of their names.
 const INTERPRETERS: &[&str] = &[
     "bash", "dash", "ksh", "lua", "node", "perl", "php", "python", "ruby", "sh", "zsh",
@@ -105,10 +129,41 @@ impl Credentials {
     fn is_lacking(&self, path: &[u8]) -> bool {
         self.lacking.iter().any(|glob| glob.matches(path))
     }
+
+    /// The step that goes after a secret with no open(2) of one: a tool that looks with stat(2) first, and finds nothing; an
+    /// agent that is out of reach; a key of the kernel.
+    fn without_open(&self, act: &ObservedAct<'_>, state: &ProcessState) -> Option<Step> {
+        match &act.what {
+            Operation::Executed { file, argv, .. } => {
+                let called = argv.first().map_or(&file.path[..], |name| &name[..]);
+                let name = std::str::from_utf8(base_name(called)).ok()?;
+                let place = taken(name, argv)?
+                    .iter()
+                    .find(|word| is_kept_there(word, state))?;
+                let words: [&[u8]; 4] = [b"ran ", name.as_bytes(), b" on ", place];
+                Some(Step::of(act.event, &words))
+            }
+            Operation::Spoke {
+                address: Address::UnixPath(path),
+                done: false,
+            } if state.traits(path).agent => {
+                Some(Step::of(act.event, &[b"spoke to the agent at ", path]))
+            }
+            Operation::Called { name, args, .. } if takes_key(name, args) => {
+                let words: [&[u8]; 3] = [b"called ", name.as_bytes(), b" for a key"];
+                Some(Step::of(act.event, &words))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Detector for Credentials {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        if let Some(step) = self.without_open(act, state) {
+            tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
+            return;
+        }
         let Operation::Opened(opened) = &act.what else {
             return;
         };
@@ -143,6 +198,46 @@ impl Detector for Credentials {
             tell(Sighting::new(Behaviour::CredentialAccess, steps));
         }
     }
+}
+
+/// The arguments that a program takes something from; `None` when it is no such program, or only puts something there.
+fn taken<'a>(name: &str, argv: &'a [Vec<u8>]) -> Option<&'a [Vec<u8>]> {
+    let (_, words) = argv.split_first()?;
+    if COPIERS.contains(&name) {
+        return words.split_last().map(|(_, from)| from);
+    }
+    let (first, rest) = words.split_first()?;
+    let packs = || {
+        let letters = [b'c', b'r', b'u'];
+        let short =
+            |word: &[u8]| !word.starts_with(b"--") && letters.iter().any(|one| word.contains(one));
+        let long = |word: &[u8]| matches!(word, b"--create" | b"--append" | b"--update");
+        let options = words.iter().filter(|word| word.first() == Some(&b'-'));
+        short(first) || options.into_iter().any(|word| short(word) || long(word))
+    };
+    let packs = PACKERS.contains(&name) || TAPES.contains(&name) && packs();
+    packs.then_some(rest)
+}
+
+/// True for a word that names a directory of secrets, or is a path to one secret, unless the run has put something there.
+fn is_kept_there(word: &[u8], state: &ProcessState) -> bool {
+    let end = word
+        .iter()
+        .rposition(|byte| !matches!(byte, b'/' | b'*' | b'.'));
+    let path = end.map_or(word, |end| &word[..=end]);
+    let is_directory = |one: &&&str| {
+        let before = path.strip_suffix(one.as_bytes());
+        before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+    };
+    match KEPT.iter().find(is_directory) {
+        Some(one) => !state.made_below(one.as_bytes()),
+        None => path.starts_with(b"/") && state.traits(path).secret.is_some() && !state.made(path),
+    }
+}
+
+/// True for a call that asks for what a key of the kernel holds.
+fn takes_key(name: &str, args: &[u64; 3]) -> bool {
+    name == "request_key" || name == "keyctl" && SEARCHES.contains(&(args[0] & 0xffff_ffff))
 }
 
 /// True for a program that does not keep secrets of this kind itself.

@@ -2,7 +2,8 @@
 //! network, by commands that do nothing else, files that tell it, or listings of its directories.
 //!
 //! What the C library and interpreters look at by themselves does not count: see
-//! [`super::path_classes::TELLING`]. A `configure` script asks fewer: it starts `uname` over and over.
+//! [`super::path_classes::TELLING`]. A `configure` script asks fewer: it starts `uname` over and over. Nor does the one
+//! word that a script asks for to go by it: `id -u`, `uname -s`, `hostname`, `nproc`.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,6 @@ const COMMANDS: &[&str] = &[
     "lspci",
     "lsusb",
     "netstat",
-    "nproc",
     "printenv",
     "ps",
     "pstree",
@@ -60,6 +60,9 @@ const COMMANDS: &[&str] = &[
     "who",
     "whoami",
 ];
+
+/// Commands that scripts run for one word, in order to go by it.
+const ASKED_BY_SCRIPTS: &[&[u8]] = &[b"hostname", b"id", b"uname"];
 
 /// The last question about each thing.
 #[derive(Debug, Default)]
@@ -96,19 +99,44 @@ fn thing(act: &ObservedAct<'_>, state: &ProcessState) -> Option<Vec<u8>> {
             // A program of many names goes by the one it was called by.
             let called = argv.first().map_or(&file.path[..], |name| &name[..]);
             let name = base_name(called);
-            let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
-            is_one.then(|| name.to_vec())
+            let is_one = is_command(name);
+            (is_one && !is_of_scripts(name, argv)).then(|| name.to_vec())
         }
         Operation::Execution(path) => {
             let name = base_name(path);
-            let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
-            is_one.then(|| name.to_vec())
+            let is_one = is_command(name);
+            // With which words is not known: a search of PATH comes to it again.
+            (is_one && !ASKED_BY_SCRIPTS.contains(&name)).then(|| name.to_vec())
         }
         Operation::Opened(opened) => {
             let listing = opened.directory && telling_directory(&opened.path);
             let tells = opened.reads && (listing || state.traits(&opened.path).tells);
-            tells.then(|| opened.path.to_vec())
+            // What such a command reads for its answer is the one question that it is.
+            let process = state.process(&act.event.task);
+            let answers = process.is_some_and(|one| is_command(base_name(&one.exe)));
+            (tells && !answers).then(|| opened.path.to_vec())
         }
         _ => None,
+    }
+}
+
+fn is_command(name: &[u8]) -> bool {
+    COMMANDS.iter().any(|one| one.as_bytes() == name)
+}
+
+/// True for what scripts ask in order to go by it: one word about the user or the machine.
+fn is_of_scripts(name: &[u8], argv: &[Vec<u8>]) -> bool {
+    let options: Vec<&[u8]> = argv.iter().skip(1).map(|one| &one[..]).collect();
+    let one_word = |letters: &[u8]| {
+        options.iter().all(|option| {
+            let rest = option.strip_prefix(b"-").unwrap_or_default();
+            !rest.is_empty() && rest.iter().all(|letter| letters.contains(letter))
+        })
+    };
+    match name {
+        b"id" => !options.is_empty() && one_word(b"ugnr"),
+        b"uname" => one_word(b"smrpo") && options.len() <= 1,
+        b"hostname" => options.is_empty() || one_word(b"s"),
+        _ => false,
     }
 }

@@ -285,7 +285,7 @@ fn task(pid: u32) -> Task {
     }
 }
 
-fn raw(path: &str) -> Raw {
+pub fn raw(path: &str) -> Raw {
     Raw {
         base: None,
         bytes: path.as_bytes().to_vec(),

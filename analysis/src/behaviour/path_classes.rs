@@ -25,6 +25,8 @@ pub struct Traits {
     pub outside: Option<Reach>,
     /// Programs load code from it.
     pub library: bool,
+    /// True for the socket of an agent that holds secrets for a person.
+    pub agent: bool,
 }
 
 /// The access that it takes to reach past a jail with a file.
@@ -102,6 +104,15 @@ pub const SECRETS: &[(&str, &[&str])] = &[
         ],
     ),
     ("histories", &["**/.{bash,zsh,mysql,psql}_history"]),
+    ("keyrings", &["**/.local/share/keyrings/*"]),
+];
+
+/// Sockets of those who hold the secrets of a person and act with them for whoever asks.
+const AGENTS: &[&str] = &[
+    "{/run,/var/run}/user/*/{keyring/*,gnupg/S.*,gcr/*,ssh-agent*}",
+    "/tmp/ssh-*/agent.*",
+    "/tmp/keyring-*/*",
+    "**/.gnupg/S.*",
 ];
 
 /// Occasions on which files run later by themselves, and where those are written.
@@ -160,8 +171,7 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
 pub const TELLING: &[&str] = &[
     "/etc/{issue,issue.net,motd,redhat-release,debian_version,lsb-release,machine-id,hostname,fstab,exports,crontab,sudoers,ssh/sshd_config}",
     "/proc/{version,cmdline,modules,partitions,mounts,uptime,loadavg,interrupts,iomem,devices,swaps}",
-    "/proc/net/{tcp,tcp6,udp,udp6,arp,route,dev,unix}",
-    "/proc/*/net/{tcp,tcp6,udp,udp6,arp,route,dev,unix}",
+    "/proc/{net,*/net}/{tcp,tcp6,udp,udp6,raw,packet,arp,route,fib_trie,dev,unix}",
     "/sys/class/{net,block,dmi/id}/*",
     "/var/log/{auth.log,syslog,messages,secure,wtmp,lastlog,dpkg.log}",
     "/run/utmp",
@@ -204,6 +214,10 @@ const OPENED_OUTSIDE: &[&str] = &[
     "/proc/1/{root,cwd,mem}",
     "/proc/1/root/**",
     "{/run,/var/run}/{docker.sock,crio/crio.sock,containerd/containerd.sock,podman/podman.sock}",
+    "{/run,/var/run}/{cri-dockerd.sock,buildkit/buildkitd.sock,lxd/*,incus/*,libvirt/*}",
+    "/var/{lib,snap}/{lxd,incus}/**/unix.socket",
+    // The session of a person, whose manager starts what it is told to.
+    "{/run,/var/run}/user/*/{bus,systemd/private,docker.sock,podman/podman.sock}",
 ];
 
 /// Files in which programs find code of others.
@@ -216,6 +230,7 @@ struct Table {
     probes: Vec<Glob>,
     outside: Vec<(Reach, Glob)>,
     libraries: Vec<Glob>,
+    agents: Vec<Glob>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
@@ -233,6 +248,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
         )
         .collect(),
     libraries: globs(LIBRARIES),
+    agents: globs(AGENTS),
 });
 
 /// A test parses every one of them.
@@ -284,6 +300,8 @@ const BEGINNINGS: &[&[u8]] = &[
     b"/dev/",
     b"/lib/systemd/",
     b"/usr/lib/systemd/",
+    b"/tmp/ssh-",
+    b"/tmp/keyring-",
 ];
 
 /// Endings of the others, where they name nothing hidden.
@@ -313,6 +331,7 @@ fn look_up(path: &[u8]) -> Traits {
         probes: any(&table.probes),
         outside: outside.map(|(reach, _)| *reach),
         library: any(&table.libraries),
+        agent: any(&table.agents),
     }
 }
 
@@ -374,7 +393,14 @@ mod tests {
             .iter()
             .chain(STARTUPS)
             .flat_map(|(_, texts)| texts.iter());
-        let plain = [TELLING, PROBES, WRITTEN_OUTSIDE, OPENED_OUTSIDE, LIBRARIES];
+        let plain = [
+            TELLING,
+            PROBES,
+            WRITTEN_OUTSIDE,
+            OPENED_OUTSIDE,
+            LIBRARIES,
+            AGENTS,
+        ];
         for text in named.chain(plain.into_iter().flatten()) {
             assert!(Glob::parse(text).is_ok(), "{text}");
         }
@@ -404,7 +430,14 @@ mod tests {
             .iter()
             .chain(STARTUPS)
             .flat_map(|(_, texts)| texts.iter());
-        let plain = [TELLING, PROBES, WRITTEN_OUTSIDE, OPENED_OUTSIDE, LIBRARIES];
+        let plain = [
+            TELLING,
+            PROBES,
+            WRITTEN_OUTSIDE,
+            OPENED_OUTSIDE,
+            LIBRARIES,
+            AGENTS,
+        ];
         for pattern in named.chain(plain.into_iter().flatten()) {
             for sample in samples(pattern) {
                 let glob = Glob::parse(pattern).unwrap();

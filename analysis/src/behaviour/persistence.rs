@@ -1,5 +1,6 @@
 //! Persistence: a file was opened for writing, or a name was given to one, that something runs later by
-//! itself: see [`super::path_classes::STARTUPS`]. The attempt counts.
+//! itself: see [`super::path_classes::STARTUPS`]; or a program was started, or was to be, that does nothing but arrange for
+//! something to run later, or for somebody to log in. The attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
 //! run made itself goes with it.
@@ -15,6 +16,38 @@ use super::{Detector, Sighting, Step};
 /// Paths that are told of.
 const TOLD: usize = 256;
 
+/// Programs that only arrange for something to run later, or for somebody to log in.
+const ARRANGE: &[&str] = &[
+    "adduser",
+    "at",
+    "batch",
+    "chkconfig",
+    "chpasswd",
+    "crontab",
+    "newusers",
+    "rc-update",
+    "ssh-copy-id",
+    "update-rc.d",
+    "useradd",
+    "usermod",
+];
+/// Words with which a manager of services does.
+const MANAGE: &[(&str, &[&str])] = &[
+    ("systemctl", &["enable", "link", "edit", "set-default"]),
+    ("loginctl", &["enable-linger"]),
+];
+/// Words with which a program answers and arranges nothing.
+const ANSWERS: &[&[u8]] = &[
+    b"-l",
+    b"--list",
+    b"--help",
+    b"-h",
+    b"--version",
+    b"-V",
+    b"-D",
+    b"--defaults",
+];
+
 /// Each path is told of once.
 #[derive(Debug, Default)]
 pub struct Persistence {
@@ -24,6 +57,16 @@ pub struct Persistence {
 impl Detector for Persistence {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let path: &[u8] = match &act.what {
+            Operation::Executed { file, argv, .. } if arranges(&file.path, argv) => {
+                let step = Step::of(act.event, &[b"ran ", &argv.join(&b' ')]);
+                tell(Sighting::new(Behaviour::Persistence, vec![step]));
+                return;
+            }
+            Operation::Execution(path) if arranges(path, &[]) => {
+                let step = Step::of(act.event, &[b"wanted to run ", path]);
+                tell(Sighting::new(Behaviour::Persistence, vec![step]));
+                return;
+            }
             Operation::Opened(opened) if opened.writes => &opened.path,
             Operation::Changed {
                 on: AttemptKind::Rename | AttemptKind::Link,
@@ -43,6 +86,20 @@ impl Detector for Persistence {
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }
+}
+
+/// True for a program that arranges for something to happen later, with these arguments.
+fn arranges(path: &[u8], argv: &[Vec<u8>]) -> bool {
+    let called = argv.first().map_or(path, |name| &name[..]);
+    let Ok(name) = std::str::from_utf8(base_name(called)) else {
+        return false;
+    };
+    let has = |word: &[u8]| argv.iter().skip(1).any(|one| one == word);
+    let manages = || {
+        let words = MANAGE.iter().find(|(manager, _)| *manager == name);
+        words.is_some_and(|(_, words)| words.iter().any(|word| has(word.as_bytes())))
+    };
+    (ARRANGE.contains(&name) || manages()) && !ANSWERS.iter().any(|word| has(word))
 }
 
 /// True when an installer of packages acts: by its own name, or as a module of Python.

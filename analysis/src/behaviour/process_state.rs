@@ -75,6 +75,13 @@ impl ProcessState {
         self.made.contains(path)
     }
 
+    /// True when the run made something in a directory of this name.
+    pub fn made_below(&self, directory: &[u8]) -> bool {
+        let part = [b"/", directory, b"/"].concat();
+        let is_below = |path: &Vec<u8>| path.windows(part.len()).any(|window| window == part);
+        self.made.iter().any(is_below)
+    }
+
     /// True when the run was seen to open this file before, and did not make it.
     pub fn found(&self, path: &[u8]) -> bool {
         self.found.contains(path) && !self.made(path)

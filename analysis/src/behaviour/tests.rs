@@ -2,6 +2,7 @@
 
 use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 
+mod arranging;
 mod injection;
 mod looking;
 mod network;
@@ -68,9 +69,12 @@ fn one_kind_of_secret_and_public_halves_are_no_sweep() {
 fn five_questions_in_a_burst_are_discovery() {
     names(
         |story| {
-            for (pid, command) in ["id", "whoami", "uname", "ps", "ip"].iter().enumerate() {
+            for (pid, command) in [&["id"][..], &["whoami"], &["uname", "-a"], &["ps"], &["ip"]]
+                .iter()
+                .enumerate()
+            {
                 let pid = 20 + u32::try_from(pid).unwrap();
-                story.exec(pid, &format!("/usr/bin/{command}"), &[command]);
+                story.exec(pid, &format!("/usr/bin/{}", command[0]), command);
             }
         },
         Behaviour::Discovery,
@@ -91,6 +95,33 @@ fn the_same_question_again_or_slow_ones_are_no_discovery() {
         for pid in 20..60 {
             story.exec(pid, "/usr/bin/uname", &["uname", "-m"]);
         }
+    });
+    // One word each, which a script goes by.
+    is_silent(|story| {
+        for command in [
+            &["id", "-u"][..],
+            &["whoami"],
+            &["uname"],
+            &["hostname", "-s"],
+            &["nproc"],
+            &["ps", "-p", "1"],
+            &["id", "-gn"],
+            &["df", "."],
+            &["printenv", "HOME"],
+        ] {
+            story.exec(P, &format!("/usr/bin/{}", command[0]), command);
+        }
+    });
+    // One question, whatever it takes to answer it.
+    is_silent(|story| {
+        story
+            .exec(P, "/usr/bin/ps", &["ps", "aux"])
+            .lists(P, "/proc");
+        for file in ["uptime", "version", "mounts", "loadavg", "devices"] {
+            story.reads(P, &format!("/proc/{file}"));
+        }
+        story.reads(P, "/proc/1/cmdline");
+        story.exec(11, "/usr/bin/ls", &["ls", "."]);
     });
     is_silent(|story| {
         for command in ["id", "whoami", "uname", "ps", "ip", "ss"] {
@@ -339,12 +370,18 @@ fn what_lies_outside_every_jail_is_an_escape() {
         },
         expected,
     );
-    names(
-        |story| {
-            story.connects_to_path(P, "/var/run/docker.sock");
-        },
-        expected,
-    );
+    for socket in [
+        "/var/run/docker.sock",
+        "/run/user/1000/bus",
+        "/run/libvirt/virtqemud-sock",
+    ] {
+        names(
+            |story| {
+                story.connects_to_path(P, socket);
+            },
+            expected,
+        );
+    }
 }
 
 #[test]

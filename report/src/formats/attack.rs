@@ -8,6 +8,7 @@ const NAMES: &[(&str, &str)] = &[
     ("T1006", "Direct Volume Access"),
     ("T1046", "Network Service Discovery"),
     ("T1048", "Exfiltration Over Alternative Protocol"),
+    ("T1049", "System Network Connections Discovery"),
     ("T1053", "Scheduled Task/Job"),
     ("T1053.003", "Cron"),
     ("T1055", "Process Injection"),

@@ -43,6 +43,7 @@ pub(super) fn status_word(status: Status) -> &'static str {
         Status::SetupFailed => "setup_failed",
         Status::Ended => "ended",
         Status::Detached => "detached",
+        Status::Watching => "watching",
     }
 }
 

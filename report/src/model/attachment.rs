@@ -19,8 +19,27 @@ pub struct Attachment {
     pub found_count: u64,
     /// Groups below the group when it was taken.
     pub groups_below: u64,
+    /// Limits on the group that were asked for, in force while it was watched, and what was there before, which is put back when the
+    /// group is let go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<GroupSetting>,
+    /// True when the group was to be killed if its watcher ended without letting it go (`--required`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
     /// The parts of a jail that an attachment does not give, in words.
     pub not_given: Vec<String>,
+}
+
+/// A setting of a control group for as long as it is watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct GroupSetting {
+    /// The file of the group, such as `memory.max`.
+    pub file: String,
+    /// The text while the group was watched.
+    pub value: String,
+    /// The text before.
+    pub before: String,
 }
 
 /// A process that was there before turnkey.

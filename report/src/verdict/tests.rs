@@ -100,6 +100,26 @@ fn the_exit_code_is_the_commands_own_unless_something_ended_it() {
 }
 
 #[test]
+fn a_report_of_the_beginning_is_inconclusive_and_says_what_it_is() {
+    let ending = Ending::Attached(AttachmentEnding {
+        watching: true,
+        ..AttachmentEnding::default()
+    });
+    let facts = Facts {
+        complete: false,
+        watched: false,
+        ..facts(&ending, &[])
+    };
+    assert_eq!(status(&ending), Status::Watching);
+    assert_eq!(judged(&facts), Verdict::Inconclusive);
+    let [finding] = findings(&facts).try_into().unwrap();
+    assert!(
+        finding.reason.contains("when the watch began"),
+        "{finding:?}"
+    );
+}
+
+#[test]
 fn nothing_ran_has_its_own_codes() {
     for (reason, expected) in [
         (NotStarted::Setup, 125),

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use nix::dir::Dir;
@@ -17,13 +18,16 @@ use nix::sys::stat::{Mode, fstat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::UnlinkatFlags;
 use rustix::fs::{FlockOperation, flock};
-use turnkey_jailer::sweep;
+use turnkey_jailer::{CurrentUsage, sweep};
 
 /// The inode of the host's own cgroup namespace: `PROC_CGROUP_INIT_INO` of `linux/proc_ns.h`.
 const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
 
 /// Most groups below a group that are walked: a workload that makes more of them is told so.
 const MOST_GROUPS: usize = 100_000;
+
+/// The file by which the kernel kills a whole group, cgroups-v2.
+const KILL: &str = "cgroup.kill";
 
 /// The flags by which a directory of the hierarchy is opened.
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
@@ -127,16 +131,48 @@ impl ForeignGroup {
         openat(&self.directory, file, flags, Mode::empty()).map(File::from)
     }
 
+    /// Opens one of its files to be written.
+    pub fn open_to_write(&self, file: &str) -> nix::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(&self.directory, file, flags, Mode::empty()).map(File::from)
+    }
+
     /// Kills every process of the group and of all groups below, at once: `cgroup.kill`, cgroups-v2.
     ///
     /// # Errors
     /// When the kernel refuses; a group that is gone has no process.
     pub fn kill(&self) -> io::Result<()> {
-        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        match openat(&self.directory, "cgroup.kill", flags, Mode::empty()) {
+        match self.open_to_write(KILL) {
             Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
-            opened => gone_is_dead(File::from(opened?).write_all(b"1")),
+            opened => gone_is_dead(opened?.write_all(b"1")),
         }
+    }
+
+    /// The use of the group and of those below at this moment. Memory and tasks are unknown where those controllers are of
+    /// cgroup v1.
+    pub fn now(&self) -> CurrentUsage {
+        let read = |file: &str| {
+            let mut text = String::new();
+            self.open(file).ok()?.read_to_string(&mut text).ok()?;
+            Some(text)
+        };
+        let number = |file| read(file)?.trim_end().parse().ok();
+        let cpu = read("cpu.stat").and_then(|text| {
+            let used = text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "));
+            used?.parse().ok()
+        });
+        CurrentUsage {
+            memory: number("memory.current"),
+            tasks: number("pids.current"),
+            cpu_time: cpu.map(Duration::from_micros),
+        }
+    }
+
+    /// Opens what [`ForeignGroup::kill`] writes to, for somebody else to do it.
+    pub fn open_kill(&self) -> nix::Result<File> {
+        self.open_to_write(KILL)
     }
 
     /// True while a process of it, or of a group below, has not ended.
@@ -349,7 +385,7 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
 }
 
 /// A group that was removed meanwhile has no process any more.
-fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
+pub fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
         written => written,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,7 +12,9 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep_until};
 
 use super::group::ForeignGroup;
+use super::guard::Guard;
 use crate::event_sink::EventSink;
+use crate::live;
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -74,12 +77,16 @@ enum WatchInput {
     Events,
     /// The group may have become empty.
     Populated,
+    /// The guard has ended.
+    Unguarded,
     /// Time to look.
     Tick,
     /// The time to let the group go.
     Deadline,
     /// A signal to turnkey.
     Signal(ArrivedSignal),
+    /// Connections of those who want to follow.
+    Followers(Vec<UnixStream>),
 }
 
 /// Watches the group until it has had processes and has none any more, or is let go. `had_processes` says that it had some
@@ -90,6 +97,7 @@ enum WatchInput {
 pub fn watch(
     watched: WatchLoop,
     (group, had_processes): (&ForeignGroup, bool),
+    guard: &mut Option<Guard>,
     monitor: &mut MonitorHandle,
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<AttachmentCourse> {
@@ -103,6 +111,7 @@ pub fn watch(
     } = watched;
     runtime.block_on(async {
         let mut course = AttachmentCourse::default();
+        let mut guarded = guarded_by(guard.as_ref())?;
         let mut state = GroupState {
             was_populated: had_processes,
             killed: false,
@@ -110,17 +119,22 @@ pub fn watch(
         let mut taken: Option<Instant> = None;
         let mut looked = Instant::now();
         let mut more = false;
+        let followers = sink.listen(true);
         loop {
             let over = |rest: Duration| taken.map(|taken| taken + rest);
             let input = tokio::select! {
                 biased;
-                ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
-                ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
-                ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
+                // First: under load there is always an event to be taken. And where more of them wait, signals and clocks are looked
+                // at nevertheless: the runtime does that only when it is yielded to.
                 arrived = signals.next() => WatchInput::Signal(arrived),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => WatchInput::Deadline,
+                ready = wait_for(guarded.as_ref(), None) => { ready?.clear_ready(); WatchInput::Unguarded }
+                ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
+                ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                came = live::next(followers.as_ref()) => WatchInput::Followers(came),
                 () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
-                () = std::future::ready(()), if more => WatchInput::Events,
+                () = tokio::task::yield_now(), if more => WatchInput::Events,
             };
             if matches!(input, WatchInput::Tick) {
                 group.claim();
@@ -140,8 +154,14 @@ pub fn watch(
                 }
                 WatchInput::Deadline => break,
                 WatchInput::Signal(ArrivedSignal::End(_)) => break,
+                WatchInput::Unguarded => {
+                    guard_again(guard, group)?;
+                    guarded = guarded_by(guard.as_ref())?;
+                }
+                WatchInput::Followers(came) => sink.join(came, || Some(group.now())),
                 WatchInput::Populated | WatchInput::Signal(ArrivedSignal::Message(_)) => {}
             }
+            sink.flush();
             course.killed_for_loss |= monitor.condemned_for_loss();
             let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
             if must_die && !state.killed {
@@ -154,6 +174,21 @@ pub fn watch(
             }
         }
         Ok(course)
+    })
+}
+
+fn guarded_by(guard: Option<&Guard>) -> io::Result<Option<AsyncFd<OwnedFd>>> {
+    guard.map(|guard| readable(guard.as_fd())).transpose()
+}
+
+/// Another guard; where none can be had, the group is killed while somebody is here to do it.
+fn guard_again(guard: &mut Option<Guard>, group: &ForeignGroup) -> anyhow::Result<()> {
+    let replaced = guard.as_mut().map(|guard| guard.replace(group));
+    replaced.unwrap_or(Ok(())).or_else(|error| {
+        group
+            .kill()
+            .context("the group could not be killed: cgroup.kill")?;
+        Err(error).context("the group was killed, as nobody would have stayed behind for it")
     })
 }
 

@@ -98,16 +98,8 @@ impl CallerOutput {
             OutputTarget::Inherited(stream) => Ok(OpenOutput::Stream(File::from(stream))),
             OutputTarget::Stream(handle) => Ok(OpenOutput::Stream(open_stream(&handle)?)),
             OutputTarget::File(place) => {
-                let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-                // What is the caller's own keeps its rights.
-                let own = |stat: &FileStat| stat.st_uid == nix::unistd::geteuid().as_raw();
-                let mode = place.there.filter(own).map(|stat| stat.st_mode & 0o777);
-                let unnamed =
-                    nix::fcntl::openat(&place.directory, ".", flags, MODE).map_err(no_unnamed)?;
-                if let Some(mode) = mode {
-                    nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
-                }
-                Ok(OpenOutput::File(File::from(unnamed), place))
+                let unnamed = place.unnamed()?;
+                Ok(OpenOutput::File(unnamed, place))
             }
         }
     }
@@ -160,6 +152,19 @@ impl OpenOutput {
         }
     }
 
+    /// Gives the name to other content until [`OpenOutput::write`] replaces it, or for good when that never comes. A stream, which
+    /// nothing can be taken back from, gets none.
+    pub fn write_meanwhile(&self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            OpenOutput::Stream(_) => Ok(()),
+            OpenOutput::File(_, place) => {
+                let mut file = place.unnamed()?;
+                file.write_all(bytes)?;
+                place.publish(&file)
+            }
+        }
+    }
+
     /// To be written bit by bit, and read meanwhile: a file has its name at once.
     pub fn start(self) -> io::Result<File> {
         match self {
@@ -170,6 +175,19 @@ impl OpenOutput {
 }
 
 impl OutputName {
+    /// A file without a name, in the directory where its name will be.
+    fn unnamed(&self) -> io::Result<File> {
+        let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        // What is the caller's own keeps its rights.
+        let own = |stat: &FileStat| stat.st_uid == nix::unistd::geteuid().as_raw();
+        let mode = self.there.filter(own).map(|stat| stat.st_mode & 0o777);
+        let unnamed = nix::fcntl::openat(&self.directory, ".", flags, MODE).map_err(no_unnamed)?;
+        if let Some(mode) = mode {
+            nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
+        }
+        Ok(File::from(unnamed))
+    }
+
     fn append(&self) -> io::Result<File> {
         let flags = OFlag::O_WRONLY
             | OFlag::O_APPEND

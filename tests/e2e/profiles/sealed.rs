@@ -101,8 +101,8 @@ fn seen(ran: &Ran, effect: &str) -> bool {
 #[test]
 fn who_reads_the_accounts_is_told_and_who_prints_a_name_is_not() {
     let accounts = |ran: &Ran| -> Vec<Value> {
-        let all = ran.violations().iter().cloned();
-        all.filter(|one| one["rule"] == "account-database")
+        let all = ran.list("/findings").iter().cloned();
+        all.filter(|one| one["id"] == "behaviour:account-discovery")
             .collect()
     };
     let reads = look("sealed", "cat /etc/passwd");

@@ -21,7 +21,8 @@ waited for.
 Examples:
   turnkey attach --unit nginx.service --profile service     a service and all that it starts
   turnkey attach --container web --report web.json           a container of podman, docker or runc
-  turnkey attach --pid 4711 --mode observe --for 10m         the group of a process, rules only log";
+  turnkey attach --pid 4711 --mode observe --for 10m         the group of a process, rules only log
+  turnkey attach --cgroup /jobs --required --pids 500        it does not outlive turnkey, and has limits meanwhile";
 
 /// `turnkey attach`.
 #[derive(Debug, Args)]
@@ -44,6 +45,18 @@ pub struct AttachArguments {
     /// The background of --detach: a session of its own
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
+    /// Kill the group when turnkey ends without letting it go, as by SIGKILL or for want of memory
+    #[arg(long)]
+    pub required: bool,
+    /// Memory of the group, such as 512M; what was set before is put back when the group is let go
+    #[arg(long, value_name = "SIZE", value_parser = turnkey_policy::memory)]
+    pub memory: Option<u64>,
+    /// Processes and threads of the group; put back in the same way
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pids: Option<u32>,
+    /// Processors for the group, such as 1.5; put back in the same way
+    #[arg(long, value_name = "N", value_parser = turnkey_supervisor::attachment::limits::processors)]
+    pub cpus: Option<f64>,
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
     #[arg(long, hide = true, requires = "pid")]
     pub before_program: bool,
@@ -87,6 +100,9 @@ pub struct OciHookArguments {
     /// The directory of the reports, each named for its container
     #[arg(long, value_name = "DIR", default_value = "/var/log/turnkey")]
     pub reports: PathBuf,
+    /// A container may go on unwatched when its watcher is killed; without this it is killed, too
+    #[arg(long)]
+    pub may_outlive_watcher: bool,
 }
 
 /// `turnkey oci-runtime`.

@@ -7,8 +7,10 @@ use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::{Attachment, Report};
+use turnkey_supervisor::attachment::guard::{self, GuardProgram};
+use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
-use turnkey_supervisor::files::{self, RunOutputs};
+use turnkey_supervisor::files::{self, OpenOutput, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{Residence, RunObserver};
 
@@ -50,16 +52,52 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
             false => Residence::Kernel,
         },
         events: events.transpose()?,
+        limits: GroupLimits {
+            memory: arguments.memory,
+            pids: arguments.pids,
+            cpus: arguments.cpus,
+        },
+        guard: arguments.required.then(own_guard),
         sinks: sinks?,
     };
     let mut observer = Follower {
         quiet: arguments.quiet,
     };
-    let mut done = attachment::attach(request, policy, &mut observer)?;
+    let mut beginning = |report: &Report| begin(report, report_file.as_ref());
+    let mut done = attachment::attach(request, policy, &mut observer, &mut beginning)?;
     let written = write(&done.report, report_file);
+    // Last: a group without its whole report is one whose watcher was killed.
+    if let Some(guard) = done.guard.take() {
+        guard.let_go();
+    }
     tell_story(&done.report, arguments);
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
     Ok(done.report.exit_code())
+}
+
+/// The process that stays behind for `--required`.
+pub fn stay_behind() -> Result<u8, Failure> {
+    guard::stay_behind()?;
+    Ok(0)
+}
+
+/// The same program once more, whatever its path leads to by now.
+fn own_guard() -> GuardProgram {
+    GuardProgram(["/proc/self/exe", GUARD].map(Into::into).to_vec())
+}
+
+/// The subcommand of it.
+const GUARD: &str = "attach-guard";
+
+/// Writes the report that is there until the end.
+fn begin(report: &Report, file: Option<&OpenOutput>) -> anyhow::Result<()> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    turnkey_report::json::write(report, &mut text)?;
+    let written = file.write_meanwhile(&text);
+    written.context("could not write the report that says that the group is watched")
 }
 
 /// The beginning of the line that says so.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use turnkey_policy::{Overrides, Policy};
 
@@ -96,6 +96,7 @@ impl DiffSubject {
             .unwrap_or_default();
         let value = serde_json::from_slice::<serde_json::Value>(&bytes).ok();
         if let Some(report) = value.filter(serde_json::Value::is_object) {
+            refuse_a_beginning(name, &report)?;
             let doings = RunUses::read(&report)
                 .with_context(|| format!("{name} is JSON and no report of turnkey run or learn"))?;
             return Ok(DiffSubject::Report(doings));
@@ -145,6 +146,16 @@ impl DiffSubject {
             },
         }
     }
+}
+
+/// Refuses a report of a beginning: of what nobody has told yet, nothing would be new.
+fn refuse_a_beginning(name: &str, report: &serde_json::Value) -> anyhow::Result<()> {
+    ensure!(
+        report["status"] != "watching",
+        "{name} was written when turnkey began to watch, and has nothing of what was done: wait for the end of the watch, or, where \
+         turnkey was killed, attach again"
+    );
+    Ok(())
 }
 
 #[derive(Serialize)]

@@ -78,6 +78,9 @@ fn attach(
         .args(["--profile", profile])
         .arg("--report")
         .arg(report);
+    if !arguments.may_outlive_watcher {
+        command.arg("--required");
+    }
     command
 }
 
@@ -121,6 +124,7 @@ mod tests {
             profile: "container".to_owned(),
             choices: Vec::new(),
             reports: "/var/log/turnkey".into(),
+            may_outlive_watcher: false,
         };
         assert!(
             profile(&state, &arguments).is_err(),
@@ -134,7 +138,7 @@ mod tests {
             .map(|word| word.to_str().unwrap())
             .collect();
         let expected = "attach --detach --before-program --pid 42 --profile runner --report /var/log/turnkey/web.json";
-        assert_eq!(words.join(" "), expected);
+        assert_eq!(words.join(" "), format!("{expected} --required"));
         for file in ["/etc/shadow", "./x.toml", "observe.toml"] {
             let annotations = [(PROFILE.to_owned(), file.to_owned())].into();
             let state = ContainerState {

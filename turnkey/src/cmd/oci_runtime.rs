@@ -5,6 +5,7 @@
 //! container would run that nobody watches.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -185,20 +186,75 @@ fn hook(own: &Path, arguments: &OciHookArguments) -> anyhow::Result<Value> {
         words.extend(["--choice".to_owned(), choice.clone()]);
     }
     words.extend(["--reports".to_owned(), text(&arguments.reports)?]);
+    if arguments.may_outlive_watcher {
+        words.push("--may-outlive-watcher".to_owned());
+    }
     Ok(json!({ "path": text(own)?, "args": words }))
 }
 
-/// Puts the hook in front of those that the file has for its stage. A hook that is there already stays alone.
+/// Puts the hook in front of those that the file has for its stage. The runtime reads
+/// the file anew, so nobody else may change it meanwhile.
 fn hook_in(config: &Path, hook: &Value) -> anyhow::Result<()> {
+    require_own(config)?;
     let text = files::read(config, LARGEST_CONFIG)?;
     let mut parsed: Value = serde_json::from_slice(&text).context("no JSON")?;
+    require_plain_keys(&parsed)?;
     let hooks = stage(&mut parsed)?;
-    if hooks.contains(hook) {
+    if hooks.first() == Some(hook) {
         return Ok(());
     }
+    hooks.retain(|other| other != hook);
     hooks.insert(0, hook.clone());
     let replaced = CallerOutput::find(config)?.open()?;
     Ok(replaced.write(&serde_json::to_vec(&parsed)?)?)
+}
+
+/// Refuses a file that another user could change, or put another one in the place of, before the runtime reads it.
+fn require_own(config: &Path) -> anyhow::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let own = [0, nix::unistd::geteuid().as_raw()];
+    let config = config.canonicalize()?;
+    for path in config.ancestors() {
+        let metadata = std::fs::symlink_metadata(path)?;
+        let mode = metadata.mode();
+        // Of what stands in a sticky directory, nobody but its owner moves it.
+        let is_closed =
+            mode & 0o022 == 0 || metadata.is_dir() && mode & STICKY != 0 && path != config;
+        ensure!(
+            own.contains(&metadata.uid()) && is_closed,
+            "{} is another user's to change, who could take the hook out again: make a bundle where all directories are root's, as \
+             engines do",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Refuses keys that a runtime written in Go takes for those that turnkey writes: its reader of JSON tells no upper from
+/// lower case, by Unicode's simple folding, and takes the last of several (encoding/json, "Unmarshal").
+fn require_plain_keys(config: &Value) -> anyhow::Result<()> {
+    let keys = |value: &Value| {
+        let object = value.as_object().into_iter();
+        object
+            .flat_map(|object| object.keys().cloned().collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    let hooks = config.get("hooks").map(keys).unwrap_or_default();
+    for (known, keys) in [("hooks", keys(config)), ("createRuntime", hooks)] {
+        if let Some(other) = keys
+            .iter()
+            .find(|key| *key != known && folded(key) == folded(known))
+        {
+            bail!("the key {other:?} in it is one that runc takes for `{known}`: remove it");
+        }
+    }
+    Ok(())
+}
+
+/// The letters of a key without their case; U+017F and U+212A are the only others that fold to ASCII letters.
+fn folded(key: &str) -> String {
+    let plain = key.replace('\u{17f}', "s").replace('\u{212a}', "k");
+    plain.to_ascii_lowercase()
 }
 
 /// The hooks of the stage at which nothing of the container has started.
@@ -307,5 +363,15 @@ mod tests {
         }
         let entries = std::fs::read_dir(directory.path()).unwrap();
         assert_eq!(entries.count(), 1, "nothing is left beside it");
+        std::fs::write(&config, "{}").unwrap();
+        for path in [config.as_path(), directory.path()] {
+            let mode = std::fs::metadata(path).unwrap().permissions();
+            let mut open = mode.clone();
+            std::os::unix::fs::PermissionsExt::set_mode(&mut open, 0o777);
+            std::fs::set_permissions(path, open).unwrap();
+            assert!(hook_in(&config, &hook).is_err(), "{}", path.display());
+            std::fs::set_permissions(path, mode).unwrap();
+        }
+        hook_in(&config, &hook).unwrap();
     }
 }

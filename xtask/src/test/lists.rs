@@ -30,6 +30,21 @@ pub const NIGHTLY: &[Nightly] = &[
     },
     Nightly {
         binary: "e2e",
+        prefix: "attach::required::at_twenty",
+        why: "twenty-four watchers, each with programs of its own; `attach::required::at_a_moment` kills three",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "attach::robust::a_thousand_times",
+        why: "a thousand attachments pay the verifier; `attach::robust::a_busy_group` has two",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "attach::robust::ten_thousand",
+        why: "ten thousand processes; `attach::everybody_is_found` has many groups",
+    },
+    Nightly {
+        binary: "e2e",
         prefix: "behaviours::a_program_that_waits_for_the_end",
         why: "it waits, as the program does that it is about; the other behaviours do not",
     },

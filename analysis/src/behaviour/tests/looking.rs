@@ -211,3 +211,17 @@ fn asking_for_the_name_of_a_number_is_no_account_discovery() {
         story.reads(P, "/usr/share/bash-completion/completions/group");
     });
 }
+
+#[test]
+fn the_whole_list_is_asked_for_and_a_name_is_not() {
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/getent", &["getent", "passwd"]);
+        },
+        Behaviour::AccountDiscovery,
+    );
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/getent", &["getent", "passwd", "jail"]);
+        story.exec(11, "/usr/bin/getent", &["getent", "hosts"]);
+    });
+}

@@ -3,7 +3,7 @@
 use turnkey_policy::{Behaviour, Policy};
 
 use super::super::fixture::{Story, policy};
-use super::P;
+use super::{P, is_silent, names};
 
 /// The story's profile, with a home that holds nothing.
 fn empty_home() -> Policy {
@@ -64,4 +64,116 @@ fn who_asks_decides_on_a_secret_that_the_home_lacks() {
         .writes(P, "/workspace/.netrc");
     story.reads(P, "/workspace/.netrc");
     assert_eq!(story.found(), []);
+}
+
+/// `/home/eve`, `~` of the run and a directory of the workspace, with this in it.
+fn homes(kept: &str) -> [String; 4] {
+    ["/root/", "/home/eve/", "/workspace/", ""].map(|home| format!("{home}{kept}"))
+}
+
+const KEPT: [&str; 6] = [
+    ".ssh",
+    ".aws/",
+    ".gnupg/.",
+    ".mozilla/*",
+    ".local/share/keyrings",
+    ".config/google-chrome",
+];
+
+#[test]
+fn a_tool_that_takes_where_secrets_are_kept_needs_no_open() {
+    for place in KEPT.iter().flat_map(|kept| homes(kept)) {
+        let place = &*place;
+        for argv in [
+            &["tar", "czf", "/tmp/x.tgz", place][..],
+            &["tar", "--create", "-f", "x.tar", "-C", "/", place],
+            &["bsdtar", "-cf", "-", place],
+            &["zip", "-qr", "/tmp/x.zip", "a", place],
+            &["7z", "a", "x.7z", place],
+            &["cp", "-a", place, "/tmp/x"],
+            &["rsync", "-a", place, "host:/x"],
+            &["scp", "-r", place, "host:"],
+            &["mv", place, "/tmp"],
+        ] {
+            names(
+                |story| {
+                    story.exec(P, "/usr/bin/any", argv);
+                },
+                Behaviour::CredentialAccess,
+            );
+        }
+    }
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/cp", &["cp", "/root/.pgpass", "x"]);
+        },
+        Behaviour::CredentialAccess,
+    );
+}
+
+#[test]
+fn putting_something_there_and_taking_ones_own_are_none() {
+    for place in KEPT.iter().flat_map(|kept| homes(kept)) {
+        let place = &*place;
+        for argv in [
+            &["tar", "xzf", "x.tgz", "-C", place][..],
+            &["tar", "--extract", "--file=x.tar", place],
+            &["cp", "-a", "/tmp/x", place],
+            &["rsync", "-a", "host:/x", place],
+            &["install", "-d", "-m", "700", place],
+            &["mkdir", "-p", place],
+            &["ls", place],
+        ] {
+            let mut story = Story::new();
+            story.exec(P, "/usr/bin/any", argv);
+            let found = story.found();
+            let takes = |(one, _): &(Behaviour, u64)| *one == Behaviour::CredentialAccess;
+            assert!(!found.iter().any(takes), "{argv:?}");
+        }
+    }
+    is_silent(|story| {
+        story.writes(P, "/workspace/.ssh/id_test");
+        story.exec(11, "/usr/bin/tar", &["tar", "cf", "/tmp/x.tar", ".ssh"]);
+        story.exec(12, "/usr/bin/cp", &["cp", ".sshd", ".aws-sam", "/tmp"]);
+    });
+}
+
+#[test]
+fn an_agent_out_of_reach_and_a_key_of_the_kernel_are_credential_access() {
+    for socket in [
+        "/run/user/0/keyring/ssh",
+        "/var/run/user/1000/gnupg/S.gpg-agent.ssh",
+        "/tmp/ssh-XXXX/agent.12",
+        "/root/.gnupg/S.gpg-agent",
+    ] {
+        names(
+            |story| {
+                story.connects_to_path(P, socket);
+            },
+            Behaviour::CredentialAccess,
+        );
+    }
+    for (call, operation) in [("keyctl", 10), ("keyctl", 11), ("request_key", 0x7f00)] {
+        names(
+            |story| {
+                story.calls(P, call, [operation, 0, 0]);
+            },
+            Behaviour::CredentialAccess,
+        );
+    }
+    // Name services, logs, a session of its own; a key that it adds.
+    is_silent(|story| {
+        for socket in [
+            "/var/run/nscd/socket",
+            "/dev/log",
+            "/tmp/.X11-unix/X0",
+            "/workspace/s",
+        ] {
+            story.connects_to_path(P, socket);
+        }
+        for operation in [0, 1, 5, 9] {
+            story.calls(P, "keyctl", [operation, 0, 0]);
+        }
+        story.calls(P, "add_key", [0x7f00, 0, 0]);
+    });
 }

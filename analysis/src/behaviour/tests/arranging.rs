@@ -1,0 +1,57 @@
+//! Programs that do nothing but arrange for something to run later.
+
+use turnkey_facts::Kind;
+
+use super::super::fixture::raw;
+use super::*;
+
+#[test]
+fn who_only_arranges_for_later_persists() {
+    for argv in [
+        &["crontab", "-"][..],
+        &["crontab", "/tmp/x"],
+        &["at", "now", "+", "1", "minute"],
+        &["useradd", "-o", "-u", "0", "toor"],
+        &["systemctl", "--user", "enable", "x.service"],
+        &["loginctl", "enable-linger"],
+        &["ssh-copy-id", "host"],
+    ] {
+        names(
+            |story| {
+                story.exec(P, "/usr/bin/any", argv);
+            },
+            Behaviour::Persistence,
+        );
+    }
+    // It is not installed, or may not be started.
+    names(
+        |story| {
+            story.tell(
+                P,
+                Kind::ExecAttempt {
+                    raw: raw("/usr/sbin/usermod"),
+                    errno: 2,
+                },
+            );
+        },
+        Behaviour::Persistence,
+    );
+}
+
+#[test]
+fn asking_what_is_arranged_is_none() {
+    for argv in [
+        &["crontab", "-l"][..],
+        &["at", "-l"],
+        &["useradd", "-D"],
+        &["usermod", "--help"],
+        &["systemctl", "status", "x"],
+        &["systemctl", "is-enabled", "x"],
+        &["loginctl"],
+        &["cat", "crontab"],
+    ] {
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/any", argv);
+        });
+    }
+}

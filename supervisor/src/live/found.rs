@@ -1,0 +1,288 @@
+//! Runs that live, found by the names of their sockets, and read without waiting for any of them.
+
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use nix::unistd::{Uid, geteuid, seteuid};
+
+use super::PREFIX;
+use super::peer::Peer;
+
+/// The names of the network namespace's sockets, proc_net(5).
+const SOCKETS: &str = "/proc/net/unix";
+/// The flag of one that listens: `__SO_ACCEPTCON`.
+const LISTENS: u32 = 1 << 16;
+/// The longest line that is taken. An alert with every field at its bound is shorter.
+const LINE: usize = 1 << 20;
+/// The longest id of a run.
+const ID: usize = 64;
+
+/// A socket of a run's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    run: String,
+    inode: u64,
+}
+
+/// A run that is followed.
+pub struct FollowedRun {
+    /// The id.
+    pub run: String,
+    /// The user whose run it is.
+    pub uid: u32,
+    stream: UnixStream,
+    read: Vec<u8>,
+    over: bool,
+}
+
+/// The runs that are followed by one process, which has no other thread: it changes its user for moments.
+#[derive(Default)]
+pub struct Followed {
+    /// The runs, until they are over and read to their end.
+    pub runs: Vec<FollowedRun>,
+    /// The names that were tried.
+    tried: BTreeSet<String>,
+}
+
+impl Followed {
+    /// Connects to every run of this user, or of any where this is root, that was not tried before.
+    ///
+    /// # Errors
+    /// When the names cannot be read.
+    #[expect(clippy::disallowed_methods, reason = "of /proc")]
+    pub fn find(&mut self) -> anyhow::Result<()> {
+        let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;
+        let named = named(&String::from_utf8_lossy(&table));
+        // A name that is gone may be forgotten: no two runs share one.
+        self.tried
+            .retain(|run| named.iter().any(|it| it.run == *run));
+        for named in named {
+            if self.tried.insert(named.run.clone()) {
+                self.runs.extend(follow(&named));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a run has lines, or `most` is over.
+    pub fn wait(&self, most: Duration) {
+        let left = PollTimeout::try_from(most).unwrap_or(PollTimeout::ZERO);
+        let mut waited: Vec<_> = self
+            .runs
+            .iter()
+            .map(|run| PollFd::new(run.stream.as_fd(), PollFlags::POLLIN))
+            .collect();
+        // Interrupted is as good as over.
+        let _ = poll(&mut waited, left);
+    }
+
+    /// Hands every whole line that is there to `take`, and forgets the runs that are over, whose ids come back.
+    ///
+    /// # Errors
+    /// The first of `take`.
+    pub fn take(
+        &mut self,
+        mut take: impl FnMut(&FollowedRun, &[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
+        for run in &mut self.runs {
+            run.fill();
+            while let Some(line) = run.line() {
+                take(run, &line)?;
+            }
+        }
+        let over = self.runs.extract_if(.., |run| run.over);
+        Ok(over.map(|run| run.run).collect())
+    }
+
+    /// Looks once: the first line of every run, as far as it comes until `most` is over. Nothing is followed any more then.
+    ///
+    /// # Errors
+    /// When the names cannot be read.
+    pub fn look(most: Duration) -> anyhow::Result<LiveLook> {
+        let mut followed = Followed::default();
+        followed.find()?;
+        let deadline = Instant::now() + most;
+        let mut look = LiveLook::default();
+        loop {
+            followed.runs.retain_mut(|run| {
+                run.fill();
+                look.states.extend(run.line().map(|line| FirstLine {
+                    run: run.run.clone(),
+                    uid: run.uid,
+                    line,
+                }));
+                let is_read = look.states.last().is_some_and(|last| last.run == run.run);
+                // One that is over without a word has ended meanwhile.
+                !is_read && !run.over
+            });
+            let left = deadline.saturating_duration_since(Instant::now());
+            if followed.runs.is_empty() || left.is_zero() {
+                look.silent = followed.runs.into_iter().map(|run| run.run).collect();
+                return Ok(look);
+            }
+            followed.wait(left);
+        }
+    }
+}
+
+/// The runs at one moment.
+#[derive(Default)]
+pub struct LiveLook {
+    /// Of each that has answered, the first line.
+    pub states: Vec<FirstLine>,
+    /// The ids of those that did not.
+    pub silent: Vec<String>,
+}
+
+/// The first line of a run.
+pub struct FirstLine {
+    /// The id by which the run was found.
+    pub run: String,
+    /// The user whose run it is.
+    pub uid: u32,
+    /// The line, without the end of the line.
+    pub line: Vec<u8>,
+}
+
+impl FollowedRun {
+    /// Takes what is there; a line without an end is nobody's line, and ends the following.
+    fn fill(&mut self) {
+        let mut piece = [0; 16 << 10];
+        while self.read.len() < LINE {
+            match self.stream.read(&mut piece) {
+                Ok(0) => self.over = true,
+                Ok(length) => {
+                    self.read.extend_from_slice(&piece[..length]);
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.over = true,
+            }
+            return;
+        }
+        self.over |= !self.read.contains(&b'\n');
+    }
+
+    /// The next whole line, without its end.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.read.iter().position(|byte| *byte == b'\n')?;
+        let mut line: Vec<u8> = self.read.drain(..=end).collect();
+        line.pop();
+        Some(line)
+    }
+}
+
+/// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any.
+fn follow(named: &Named) -> Option<FollowedRun> {
+    let own = geteuid();
+    let stream = connected(&named.run)?;
+    let peer = Peer::of(&stream)?;
+    let is_ours = peer.is_own() || own.is_root();
+    if !is_ours || !peer.is_outside_of_jails() || !peer.holds(named.inode) {
+        return None;
+    }
+    let stream = match peer.is_own() {
+        true => stream,
+        false => as_user(Uid::from_raw(peer.uid), || connected(&named.run))?,
+    };
+    (Peer::of(&stream)? == peer).then(|| FollowedRun {
+        run: named.run.clone(),
+        uid: peer.uid,
+        stream,
+        read: Vec::new(),
+        over: false,
+    })
+}
+
+/// Does something as another user: a run answers its own alone, and cannot tell root from a stranger where it is in a user
+/// namespace without root.
+fn as_user<T>(user: Uid, act: impl FnOnce() -> Option<T>) -> Option<T> {
+    seteuid(user).ok()?;
+    let done = act();
+    // The real user is root's still, which may always go back.
+    seteuid(Uid::from_raw(0)).ok()?;
+    done
+}
+
+/// Connects without waiting: who does not accept keeps nobody.
+fn connected(run: &str) -> Option<UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
+    let name = format!("{PREFIX}{run}");
+    let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
+    connect(socket.as_raw_fd(), &address).ok()?;
+    Some(UnixStream::from(socket))
+}
+
+/// The runs' sockets in the kernel's list, each name once.
+fn named(table: &str) -> Vec<Named> {
+    table.lines().filter_map(one_named).collect()
+}
+
+/// A line such as `0000000000000000: 00000002 00000000 00010000 0001 01 7313380 @turnkey/6a1-2b`.
+fn one_named(line: &str) -> Option<Named> {
+    let mut fields = line.split_ascii_whitespace();
+    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
+    let inode = fields.nth(2)?.parse().ok()?;
+    let run = fields.next()?.strip_prefix('@')?.strip_prefix(PREFIX)?;
+    let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    let is_run = !run.is_empty() && run.len() <= ID && run.bytes().all(is_id);
+    (flags & LISTENS != 0 && is_run && fields.next().is_none()).then(|| Named {
+        run: run.to_owned(),
+        inode,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_runs_that_listen_are_found_and_no_others() {
+        let table = "\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000: 00000002 00000000 00010000 0001 01 10 @turnkey/6a1-2b
+0000: 00000003 00000000 00000000 0001 03 11 @turnkey/6a1-2b
+0000: 00000002 00000000 00010000 0001 01 12 @turnkey/6a1\x1b[2J
+0000: 00000002 00000000 00010000 0001 01 13 @turnkey/a b
+0000: 00000002 00000000 00010000 0001 01 14 /run/turnkey/1
+0000: 00000002 00000000 00010000 0001 01 15
+0000: 00000002 00000000 00010000 0001 01 16 @turnkey/
+";
+        let run = "6a1-2b".to_owned();
+        assert_eq!(named(table), [Named { run, inode: 10 }]);
+    }
+
+    #[test]
+    fn lines_come_whole_and_one_without_end_is_given_up() {
+        let (own, mut other) = UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let mut run = FollowedRun {
+            run: String::new(),
+            uid: 0,
+            stream: own,
+            read: Vec::new(),
+            over: false,
+        };
+        std::io::Write::write_all(&mut other, b"one\ntw").unwrap();
+        run.fill();
+        assert_eq!(run.line(), Some(b"one".to_vec()));
+        assert_eq!((run.line(), run.over), (None, false));
+        let writer = std::thread::spawn(move || {
+            let _ = std::io::Write::write_all(&mut other, &vec![b'x'; 2 * LINE]);
+        });
+        while !run.over {
+            run.fill();
+        }
+        assert!(run.read.len() < LINE + (16 << 10));
+        drop(run);
+        writer.join().unwrap();
+    }
+}

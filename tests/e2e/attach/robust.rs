@@ -1,0 +1,192 @@
+//! Groups that are taken and let go many times, and groups with very many processes and groups.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use turnkey_tests::{eventually, scratch};
+
+use super::{Attached, Others, OthersGroup, hierarchy, remove};
+
+/// A program that starts programs, with a pause for those that watch it, until it is ended.
+struct Busy(Child);
+
+impl Busy {
+    fn start(group: &Path) -> Busy {
+        let mut command = Command::new("/bin/sh");
+        let busy = "echo $$ > \"$0\" && while :; do /bin/sleep 0.005; done";
+        command.args(["-c", busy]).arg(group.join("cgroup.procs"));
+        let child = command.stdin(Stdio::null()).spawn();
+        Busy(child.expect("a shell can be run"))
+    }
+
+    fn end(mut self) {
+        self.0.kill().expect("it is a child");
+        self.0.wait().expect("it is a child");
+    }
+}
+
+/// The ids of all programs that are in the kernel.
+fn programs() -> usize {
+    aya::programs::loaded_programs()
+        .filter_map(Result::ok)
+        .count()
+}
+
+/// Groups that turnkey made for itself there.
+fn canaries() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(hierarchy())
+        .expect("it is mounted")
+        .flatten();
+    let paths = entries.map(|entry| entry.path());
+    let own = |path: &PathBuf| path.display().to_string().contains("turnkey-canary-");
+    paths.filter(own).collect()
+}
+
+/// Takes a busy group and lets it go, so many times; each time, all that was done is told, once.
+fn taken_and_let_go(times: u32) {
+    let (group, directory) = (OthersGroup::new(), scratch());
+    let busy = Busy::start(&group.path);
+    let events = directory.path().join("events.jsonl");
+    for number in 0..times {
+        let options = [
+            "--required",
+            "--pids",
+            "500",
+            "--events",
+            events.to_str().expect("a name"),
+        ];
+        // Limits where they can be had; see `limits`.
+        let has_pids = group.path.join("pids.max").exists();
+        let options = match has_pids {
+            true => options.to_vec(),
+            false => [&options[..1], &options[3..]].concat(),
+        };
+        let attached = Attached::to(&["--cgroup", &group.name], &options);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        attached.let_go();
+        let (code, report, said) = attached.end();
+        assert_eq!(
+            (code, report["status"].as_str()),
+            (0, Some("detached")),
+            "{number}: {said}"
+        );
+        assert_eq!(report["events"]["complete"], true, "{number}: {said}");
+        let text = std::fs::read_to_string(&events).expect("events are there");
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+            .collect();
+        let is_counted = |(at, line): (usize, &serde_json::Value)| line["seq"] == at;
+        assert!(
+            lines.iter().enumerate().all(is_counted),
+            "{number}: one is missing, or told twice"
+        );
+        assert_eq!(lines.last().expect("a line")["kind"], "end", "{number}");
+    }
+    busy.end();
+}
+
+/// Operations that no repetition is, as fast as can be.
+const FLOOD: &str = "
+import itertools, os
+print('ready', flush=True)
+for number in itertools.count():
+    try:
+        os.open('/tmp/missing-%d' % number, os.O_RDONLY)
+    except OSError:
+        pass
+";
+
+/// There is always another event to be taken, faster than they can be: nobody would ever hear a signal or a clock.
+#[test]
+fn a_flood_keeps_nobody_from_letting_a_group_go() {
+    let group = OthersGroup::new();
+    let mut flood = Others::start_with(&group.path, FLOOD, &[]);
+    assert_eq!(flood.line(), "ready");
+    let attached = Attached::to(&["--cgroup", &group.name], &["--for", "300ms"]);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str()),
+        (0, Some("detached")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_busy_group_is_taken_and_let_go_again() {
+    taken_and_let_go(2);
+}
+
+#[test]
+fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() {
+    const TIMES: u32 = 1000;
+    let before = programs();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| taken_and_let_go(TIMES / 2));
+        }
+    });
+    // Others may have loaded some meanwhile; one that stays of each would be more.
+    eventually("their programs have left the kernel", || {
+        programs() < before + 500
+    });
+    eventually("their groups are gone", || canaries().is_empty());
+}
+
+/// Groups in groups, of which the deepest is answered.
+fn nested(group: &OthersGroup, count: usize) -> PathBuf {
+    let mut path = group.path.clone();
+    for _ in 0..count {
+        path.push("n");
+        std::fs::create_dir(&path).expect("root makes groups");
+    }
+    path
+}
+
+/// Starts processes that wait, in a group.
+const CROWD: &str = "
+import os, signal, sys
+children = []
+for number in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    children.append(child)
+print(len(children), flush=True)
+sys.stdin.readline()
+for child in children:
+    os.kill(child, signal.SIGKILL)
+for child in children:
+    os.waitpid(child, 0)
+try:
+    open('/etc/shadow').read()
+except OSError:
+    pass
+";
+
+#[test]
+fn ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment() {
+    const PROCESSES: u32 = 10_000;
+    const GROUPS: usize = 1_000;
+    let group = OthersGroup::new();
+    let deepest = nested(&group, GROUPS);
+    let mut crowd = Others::start_with(&deepest, CROWD, &[&PROCESSES.to_string()]);
+    assert_eq!(crowd.line(), PROCESSES.to_string());
+    let attached = Attached::to(&["--cgroup", &group.name], &["--required"]);
+    let report = attached.begun();
+    // With the one that made them.
+    assert_eq!(report["attached"]["found_count"], PROCESSES + 1);
+    assert_eq!(report["attached"]["groups_below"], GROUPS);
+    crowd.ask("go on");
+    assert_eq!(crowd.end(), Some(libc::SIGKILL), "for its read of shadow");
+    let (code, report, said) = attached.end();
+    assert_eq!(code, 121, "{said}");
+    assert_eq!(report["events"]["complete"], true, "{}", report["events"]);
+    assert!(
+        report["events"]["seen"]["exit"].as_u64() > Some(u64::from(PROCESSES)),
+        "{}",
+        report["events"]
+    );
+    drop(group);
+    assert!(remove(&deepest));
+}

@@ -1,0 +1,102 @@
+//! `turnkey events`: the events and findings of the runs that live, as they happen.
+
+mod filter;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+use turnkey_report::live::JOINED;
+use turnkey_supervisor::live::Followed;
+
+use crate::cli::EventsArguments;
+use crate::failure::Failure;
+use crate::output;
+use filter::Filters;
+
+/// The time between two looks for runs that have begun.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Prints until the runs are over, or for ever.
+pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
+    let mut printer = Printer {
+        filters: Filters::new(&arguments.filters),
+        profiles: BTreeMap::new(),
+        judged: BTreeSet::new(),
+        reader_is_gone: false,
+    };
+    let mut followed = Followed::default();
+    followed.find()?;
+    if followed.runs.is_empty() && !arguments.follow {
+        output::line("no run that you may follow lives now; --follow waits for those that begin");
+    }
+    while arguments.follow || !followed.runs.is_empty() {
+        followed.wait(LOOK);
+        let over = followed.take(|run, line| printer.take(&run.run, line))?;
+        over.iter().for_each(|run| printer.over(run));
+        if printer.reader_is_gone {
+            break;
+        }
+        if arguments.follow {
+            followed.find()?;
+        }
+    }
+    Ok(0)
+}
+
+struct Printer {
+    filters: Filters,
+    /// The profile of each run, which its first line tells.
+    profiles: BTreeMap<String, String>,
+    /// The runs whose verdict was told.
+    judged: BTreeSet<String>,
+    reader_is_gone: bool,
+}
+
+impl Printer {
+    /// Forgets a run, and says so where its end was not told: it was killed, or did not wait for this process.
+    fn over(&mut self, run: &str) {
+        self.profiles.remove(run);
+        if !self.judged.remove(run) {
+            output::line(&format!(
+                "run {run} was gone before it told its verdict: its last lines are lost"
+            ));
+        }
+    }
+
+    /// Prints a line, where it is asked for. What another user's process sends need not be JSON, nor of its run, and could steer
+    /// a terminal.
+    fn take(&mut self, run: &str, text: &[u8]) -> anyhow::Result<()> {
+        let told = std::str::from_utf8(text).ok();
+        let told = told.filter(|told| turnkey_report::visible(told) == *told);
+        let line: Option<Value> = told.and_then(|told| serde_json::from_str(told).ok());
+        let Some(line) = line.filter(|line| line["run"] == run) else {
+            output::line(&format!(
+                "run {run} has sent a line that is none of its own"
+            ));
+            return Ok(());
+        };
+        if line["kind"] == JOINED {
+            let profile = line["profile"].as_str().unwrap_or_default().to_owned();
+            self.profiles.insert(run.to_owned(), profile);
+        }
+        if line["alert"] == "verdict" {
+            self.judged.insert(run.to_owned());
+        }
+        let profile = self.profiles.get(run).map_or("", String::as_str);
+        if !self.filters.pass(&line, run, profile) || self.reader_is_gone {
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        let whole = [text, b"\n"].concat();
+        match out.write_all(&whole).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.reader_is_gone = true;
+                Ok(())
+            }
+            written => written.context("could not write the events"),
+        }
+    }
+}
