@@ -255,8 +255,16 @@ impl KeptLayer {
         let directory = sys::open_beneath(above.as_fd(), &name, flags, 0);
         let directory = directory.map_err(|_| missing())?;
         // Held until it is gone.
-        let _layer = KeptLayer::of(directory, path, MadeDirectories::default())?;
-        remove_tree(above.as_fd(), &name).map_err(failed("remove", path))
+        let layer = KeptLayer::of(directory, path, MadeDirectories::default())?;
+        let directory = layer.directory.as_fd();
+        let failed = || failed("remove", path);
+        // The lock goes last: what cannot be removed whole is a layer still, and can be removed again.
+        for name in names(directory).map_err(failed())? {
+            if *name != *LOCK {
+                remove_tree(directory, &name).map_err(failed())?;
+            }
+        }
+        remove_tree(above.as_fd(), &name).map_err(failed())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use turnkey_tests::{Ran, Run, as_nobody, open_to_all, scratch};
+use turnkey_tests::{Ran, Run, as_nobody, open_to_all, outside, scratch};
 
 mod guarded;
 
@@ -533,4 +533,45 @@ fn an_unprivileged_caller_has_layers_too() {
         "by overlayfs's mark"
     );
     assert_eq!(mark.uid(), 65_534, "the caller's own");
+}
+
+#[test]
+fn a_program_takes_its_caller_no_right_to_remove_the_layer() {
+    let home = scratch();
+    open_to_all(home.path());
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
+    let turnkey = turnkey_tests::binary_for_everybody(home.path());
+    let turnkey = turnkey.to_str().unwrap();
+    let state = format!("XDG_STATE_HOME={}", home.path().display());
+    let layer = home.path().join("turnkey/layers/hard");
+    let keep = |script: &str| {
+        let run = Run::rootless().option(&format!("--layer {}", layer.display()));
+        run.shell(script).expect_code(0);
+    };
+    let remove = || as_nobody("env", &[&state, turnkey, "layers", "remove", "hard"]);
+    for (script, left) in [
+        (
+            "mkdir -p a/b && touch a/b/f && chmod 0 a/b && chmod 111 a",
+            3,
+        ),
+        (
+            "mkdir -p d/e && touch d/f && chmod 444 d/e && chmod 555 d .",
+            3,
+        ),
+    ] {
+        keep(script);
+        let (_, found) = outside("find", &[layer.to_str().unwrap(), "-mindepth", "3"]);
+        assert_eq!(found.lines().count(), left, "{found}");
+        assert!(remove().0.success(), "{script}");
+        assert!(!layer.exists(), "{script}");
+    }
+    // What cannot be removed whole is a layer still: another try ends it.
+    keep("mkdir theirs");
+    let theirs = layer.join("content/%2Fworkspace/theirs");
+    fs::write(theirs.join("file"), "").unwrap();
+    std::os::unix::fs::chown(&theirs, Some(0), Some(0)).unwrap();
+    assert_eq!(remove().0.code(), Some(125));
+    assert!(theirs.join("file").exists() && layer.join("lock").exists());
+    std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).unwrap();
+    assert!(remove().0.success() && !layer.exists());
 }

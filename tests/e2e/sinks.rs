@@ -1,6 +1,7 @@
 //! `--to`: each receiver's own copy of what it was told, held against the report.
 
 mod journal;
+mod reach;
 mod receiver;
 
 use std::path::Path;

@@ -42,15 +42,26 @@ pub struct ReachableOutput {
     write: PathBuf,
 }
 
-/// A secret that the program would be able to read.
+/// A part of a receiver that the program would be able to use: a mount without the right to write stops no connect(2).
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the secret of webhooks {} lies in {}, which the jail may read: the program could sign alerts of its own; move it elsewhere",
+    "{what} {} lies in {}, which the jail may read: the program could tell or sign alerts of its own; move it elsewhere",
     file.display(), shown.display()
 )]
-pub struct ShownSecret {
+pub struct ShownReceiver {
+    what: &'static str,
     file: PathBuf,
     shown: PathBuf,
+}
+
+/// A variable that tells the program the secret of webhooks.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the variable {name}, which the jail is given, holds the secret of webhooks: the program could sign alerts of its own; \
+     leave it out of --env and `env`, or sign with another secret: --webhook-secret-file FILE"
+)]
+pub struct ToldSecret {
+    name: String,
 }
 
 /// An output that would be mixed with another.
@@ -160,12 +171,6 @@ impl RunOutputs {
             .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
         let export = self.export.iter().map(ExportDestination::place);
         let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
-        let sockets = self.sinks.iter().filter_map(FoundSink::socket);
-        let sockets = sockets.map(|path| ("the socket of --to", path, path.to_owned()));
-        let secrets = self.sinks.iter().filter_map(FoundSink::secret);
-        let secrets = secrets.filter_map(WebhookSecret::file);
-        let secrets = secrets.map(|path| ("the secret of webhooks", path, path.to_owned()));
-        let receivers = sockets.chain(secrets);
         let writes = policy.filesystem.write.iter().map(|write| &write.path);
         let writes: Vec<_> = writes
             .map(|write| {
@@ -175,7 +180,7 @@ impl RunOutputs {
                 )
             })
             .collect();
-        for (what, file, place) in profiles.chain(outputs).chain(export).chain(receivers) {
+        for (what, file, place) in profiles.chain(outputs).chain(export) {
             if let Some((write, _)) = writes.iter().find(|(_, write)| place.starts_with(write)) {
                 return Err(ReachableOutput {
                     what,
@@ -189,31 +194,56 @@ impl RunOutputs {
 }
 
 impl RunOutputs {
-    /// Makes sure that no program can sign alerts of its own: the secret of webhooks is in nothing that it is shown.
-    pub fn require_secret(
-        &self,
-        policy: &Policy,
-        directory: &RunDirectory,
-    ) -> Result<(), ShownSecret> {
+    /// Makes sure that no program makes alerts up: of receivers, it is shown neither a socket nor the secret.
+    pub fn require_apart(&self, policy: &Policy, directory: &RunDirectory) -> anyhow::Result<()> {
+        let shown = shown(policy, directory);
+        let sockets = self.sinks.iter().filter_map(FoundSink::socket);
+        let sockets = sockets.map(|path| ("the socket of --to", path));
         let secrets = self.sinks.iter().filter_map(FoundSink::secret);
-        let shown = policy.filesystem.read.iter().map(|read| read.path.clone());
-        let has_workdir = policy.filesystem.workdir != WorkdirMode::None;
-        let workdir = has_workdir.then(|| directory.named().to_owned());
-        let shown: Vec<PathBuf> = shown.chain(workdir).collect();
-        for file in secrets.filter_map(WebhookSecret::file) {
-            let is_shown = |place: &&PathBuf| {
-                let canonical = paths::canonical(place);
-                canonical.is_ok_and(|place| file.starts_with(place))
-            };
-            if let Some(place) = shown.iter().find(is_shown) {
-                return Err(ShownSecret {
-                    file: file.to_owned(),
-                    shown: place.clone(),
-                });
+        let files = secrets.clone().filter_map(WebhookSecret::file);
+        let files = files.map(|path| ("the secret of webhooks", path));
+        for (what, file) in sockets.chain(files) {
+            if let Some((shown, _)) = shown.iter().find(|(_, place)| file.starts_with(place)) {
+                let (file, shown) = (file.to_owned(), shown.clone());
+                return Err(ShownReceiver { what, file, shown }.into());
+            }
+        }
+        for (name, value) in told(policy) {
+            if secrets.clone().any(|secret| secret.is_in(&value)) {
+                return Err(ToldSecret { name }.into());
             }
         }
         Ok(())
     }
+}
+
+/// The places of the host that a jail is shown, by the names that were given, and without any symlink.
+fn shown(policy: &Policy, directory: &RunDirectory) -> Vec<(PathBuf, PathBuf)> {
+    let filesystem = &policy.filesystem;
+    let given = filesystem.read.iter().chain(&filesystem.write);
+    let given = given.map(|given| given.path.clone());
+    let has_workdir = filesystem.workdir != WorkdirMode::None;
+    let workdir = has_workdir.then(|| directory.named().to_owned());
+    let all = given.chain(filesystem.root.clone()).chain(workdir);
+    all.chain(directory.layer.clone())
+        .map(|path| {
+            let place = paths::canonical(&path).unwrap_or_else(|_| path.clone());
+            (path, place)
+        })
+        .collect()
+}
+
+/// The variables that a jail is given.
+fn told(policy: &Policy) -> Vec<(String, Vec<u8>)> {
+    let environment = &policy.environment;
+    let set = environment.set.iter();
+    let set = set.map(|(name, value)| (name.clone(), value.clone().into_bytes()));
+    let passed = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        let is_passed = environment.pass.contains(&name) && !environment.set.contains_key(&name);
+        is_passed.then(|| (name, value.into_encoded_bytes()))
+    });
+    set.chain(passed).collect()
 }
 
 /// The status of the caller's standard output or error; `None` when it is closed.

@@ -11,16 +11,23 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
 };
-use nix::sys::stat::{SFlag, fstat};
+use nix::sys::stat::{FileStat, SFlag, fstat};
 use nix::sys::time::{TimeVal, TimeValLike};
 use turnkey_jailer::paths::{self, LastSymlink};
 
-/// A name in a directory that stays the same: a receiver that is started anew makes its socket anew.
+/// A socket that nobody but root and the caller can put another one in the place of.
 #[derive(Debug)]
 pub struct FoundSocket {
-    directory: OwnedFd,
-    name: OsString,
+    found: FoundName,
     path: PathBuf,
+}
+
+#[derive(Debug)]
+enum FoundName {
+    /// A name in a directory where others can change nothing: a receiver that is started anew makes its socket anew.
+    Guarded(OwnedFd, OsString),
+    /// The socket itself, whatever becomes of its name.
+    Itself(OwnedFd),
 }
 
 impl FoundSocket {
@@ -30,8 +37,8 @@ impl FoundSocket {
             anyhow::bail!("{} is no socket", path.display());
         };
         let directory = paths::open(above, LastSymlink::Follow)?;
-        let handle = paths::open_in(&directory, name)?;
-        let stat = fstat(&handle)?;
+        let socket = paths::open_in(&directory, name)?;
+        let stat = fstat(&socket)?;
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
         anyhow::ensure!(kind == SFlag::S_IFSOCK, "{} is no socket", path.display());
         anyhow::ensure!(
@@ -41,8 +48,10 @@ impl FoundSocket {
         );
         Ok(FoundSocket {
             path: paths::place_of(&directory)?.join(name),
-            name: name.to_owned(),
-            directory,
+            found: match is_guarded(&fstat(&directory)?) {
+                true => FoundName::Guarded(directory, name.to_owned()),
+                false => FoundName::Itself(socket),
+            },
         })
     }
 
@@ -57,11 +66,19 @@ impl FoundSocket {
         // socket(7): it bounds connect(2) as well.
         let most = TimeVal::milliseconds(i64::try_from(most.as_millis()).unwrap_or(1).max(1));
         setsockopt(&socket, sockopt::SendTimeout, &most)?;
-        let place = format!("/proc/self/fd/{}", self.directory.as_raw_fd());
-        let address = UnixAddr::new(&Path::new(&place).join(&self.name))?;
-        connect(socket.as_raw_fd(), &address)?;
+        let of = |opened: &OwnedFd| PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let place = match &self.found {
+            FoundName::Guarded(directory, name) => of(directory).join(name),
+            FoundName::Itself(socket) => of(socket),
+        };
+        connect(socket.as_raw_fd(), &UnixAddr::new(&place)?)?;
         Ok(socket)
     }
+}
+
+/// True for a directory in which none but root and the caller make and remove names.
+fn is_guarded(directory: &FileStat) -> bool {
+    paths::is_trusted(directory.st_uid) && directory.st_mode & 0o022 == 0
 }
 
 /// The end that takes requests.

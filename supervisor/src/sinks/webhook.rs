@@ -90,6 +90,12 @@ impl WebhookSecret {
         self.file.as_deref()
     }
 
+    /// True when who reads the text knows the secret.
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        let mut parts = text.windows(self.bytes.len());
+        parts.any(|part| part == self.bytes)
+    }
+
     /// The signature of a body that is sent at `seconds` since 1970.
     fn sign(&self, seconds: u64, body: &[u8]) -> String {
         // HMAC takes a key of any length.

@@ -66,7 +66,7 @@ pub fn under(
     };
     let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
-    outputs.require_secret(&settled.policy, &directory)?;
+    outputs.require_apart(&settled.policy, &directory)?;
     let takes_stdout = outputs.takes_stdout;
     let output = relayed_to(takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
