@@ -225,8 +225,10 @@ fn shared_or_stay(
 ) -> Result<Result<(Shared, Origin), LoadsAlone>, OpenError> {
     match shared::open(object, tier) {
         Ok(Some(shared)) => return Ok(Ok((shared, Origin::Found))),
-        // Another user's folder is nobody's.
-        Err(error @ OpenError::Shared(SharedError::Untrusted { .. })) => {
+        // Another user's folder is nobody's; and who holds a lock for long may never let go.
+        Err(
+            error @ OpenError::Shared(SharedError::Untrusted { .. } | SharedError::Busy { .. }),
+        ) => {
             return Ok(Err(Some(Box::new(error))));
         }
         Err(error) => return Err(error),

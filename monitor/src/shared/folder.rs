@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -40,6 +42,14 @@ pub enum SharedError {
         "no BPF file system is mounted on {BPF}, and one mounted here would be gone with this process's mounts"
     )]
     NotLasting,
+    /// Another process does not let go of a lock.
+    #[error(
+        "another turnkey holds {path} for long: if it was stopped, as by Ctrl-Z, let it go on or end it"
+    )]
+    Busy {
+        /// The directory.
+        path: String,
+    },
     /// Another user than root could have put programs there.
     #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: {fix}")]
     Untrusted {
@@ -260,12 +270,38 @@ pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
         root_is_there()?;
         let directory = File::open(root()).map_err(found(root()))?;
         let inode = directory.metadata().map_err(found(root()))?.ino();
-        let lock = Flock::lock(directory, FlockArg::LockExclusive)
-            .map_err(|(_, error)| SharedError::pinned(root(), error))?;
+        let lock = lock(directory, root(), PATIENCE)?;
         // Unloading the last version takes the folder away, too.
         if fs::metadata(root()).is_ok_and(|now| now.ino() == inode) {
             return Ok(lock);
         }
+    }
+}
+
+/// The longest time that whoever loads, attaches or leaves is waited for. A process that was stopped there would hold up
+/// every run of the host.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two looks at a lock.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// Locks a directory as soon as nobody else has it.
+pub(super) fn lock(
+    mut directory: File,
+    path: &Path,
+    most: Duration,
+) -> Result<Flock<File>, SharedError> {
+    let begun = Instant::now();
+    loop {
+        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((again, Errno::EWOULDBLOCK)) if begun.elapsed() < most => directory = again,
+            Err((_, Errno::EWOULDBLOCK)) => {
+                let path = path.display().to_string();
+                return Err(SharedError::Busy { path });
+            }
+            Err((_, error)) => return Err(SharedError::pinned(path, error)),
+        }
+        thread::sleep(AGAIN);
     }
 }
 
@@ -320,4 +356,25 @@ pub(super) fn all() -> Result<Vec<Folder>, SharedError> {
     let names = super::names(root().to_owned())?;
     let paths = names.iter().map(|name| root().join(name));
     Ok(paths.map(Folder::at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_held_is_waited_for_and_not_for_ever() {
+        let name = format!("turnkey-lock-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        make(&directory).unwrap();
+        let open = || File::open(&directory).unwrap();
+        let held = lock(open(), &directory, PATIENCE).unwrap();
+        let begun = Instant::now();
+        let busy = lock(open(), &directory, Duration::from_millis(50));
+        assert!(matches!(busy, Err(SharedError::Busy { .. })), "{busy:?}");
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+        drop(held);
+        assert!(lock(open(), &directory, PATIENCE).is_ok());
+        remove(&directory).unwrap();
+    }
 }

@@ -19,14 +19,13 @@ use std::time::{Duration, Instant};
 use aya::maps::{Array, Map, MapData, MapError};
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_ARRAY;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 
 use crate::interruption::{in_one_go, interrupts_tracepoints_here};
 use crate::open::{OpenError, answered};
 use crate::sys;
 use crate::tracepoints::{MOST_TRACEPOINTS, Tracepoint, tracepoints};
 
-use super::folder::{Folder, SharedError, found};
+use super::folder::{Folder, PATIENCE, SharedError, found, lock};
 
 /// The longest time that the kernel may take to let go of a link whose holder is dead.
 pub(crate) const LETTING_GO: Duration = Duration::from_secs(5);
@@ -147,8 +146,7 @@ impl HeldLinks {
         let Some(directory) = self.directory.take() else {
             return Ok(act(self));
         };
-        let lock = Flock::lock(directory, FlockArg::LockExclusive)
-            .map_err(|(_, errno)| SharedError::pinned(path, errno))?;
+        let lock = lock(directory, path, PATIENCE)?;
         let done = act(self);
         let unlocked = lock.unlock();
         self.directory = unlocked.ok();
