@@ -64,6 +64,18 @@ pub struct ToldSecret {
     name: String,
 }
 
+/// An output in the directory that an export needs empty.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} {} would lie in {}, the directory of --export, which must be empty until the run is over; move it elsewhere",
+    file.display(), export.display()
+)]
+pub struct OutputInExport {
+    what: &'static str,
+    file: PathBuf,
+    export: PathBuf,
+}
+
 /// An output that would be mixed with another.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -127,6 +139,7 @@ impl RunOutputs {
 
     /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
     fn settled(mut self) -> anyhow::Result<RunOutputs> {
+        self.require_empty_export()?;
         let [stdout, stderr] = [1, 2].map(standard_stream);
         let mut takes_stdout = false;
         let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
@@ -158,6 +171,21 @@ impl RunOutputs {
         }
         self.takes_stdout = takes_stdout;
         Ok(self)
+    }
+
+    fn require_empty_export(&self) -> Result<(), OutputInExport> {
+        let Some(export) = self.export.as_ref().map(ExportDestination::place) else {
+            return Ok(());
+        };
+        let is_in = |output: &CallerOutput| output.place().is_some_and(|at| at.starts_with(export));
+        match self.named().find(|(_, output)| is_in(output)) {
+            None => Ok(()),
+            Some((what, output)) => Err(OutputInExport {
+                what,
+                file: output.path().to_owned(),
+                export: export.to_owned(),
+            }),
+        }
     }
 
     /// Makes sure that a program cannot write its own next profile, nor the evidence against it.

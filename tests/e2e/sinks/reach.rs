@@ -121,3 +121,22 @@ fn a_variable_that_holds_the_secret_is_not_passed() {
     ran.expect_code(0);
     assert!(ran.stdout.contains(SECRET), "{}", ran.stdout);
 }
+
+#[test]
+fn an_output_in_the_directory_of_an_export_is_refused() {
+    let place = scratch();
+    let out = place.path().join("out");
+    std::fs::create_dir(&out).expect("a new name");
+    let out = out.display();
+    for option in [
+        format!("--to file:{out}/alerts"),
+        format!("--events {out}/events"),
+    ] {
+        let run = Run::new().option(&format!("--export {out}"));
+        expect_refused(&run.option(&option).run(&["true"]), "must be empty");
+    }
+    let run = Run::new().option(&format!("--export {out} --to file:{out}.alerts"));
+    run.shell("echo text > file").expect_code(0);
+    let exported = std::fs::read_to_string(format!("{out}/file"));
+    assert_eq!(exported.expect("it was exported"), "text\n");
+}
