@@ -2,11 +2,14 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{self, SocketAddr, UnixStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
 use tokio::net::UnixListener;
 use tokio::time::{Instant, sleep_until};
 
@@ -30,11 +33,13 @@ impl FollowerListener {
     /// # Errors
     /// When the name is taken, or the kernel refuses.
     pub fn of(id: &str) -> io::Result<FollowerListener> {
-        let address = SocketAddr::from_abstract_name(format!("{PREFIX}{id}"))?;
-        let listener = net::UnixListener::bind_addr(&address)?;
-        listener.set_nonblocking(true)?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let listener = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        let address = UnixAddr::new_abstract(format!("{PREFIX}{id}").as_bytes())?;
+        bind(listener.as_raw_fd(), &address)?;
+        listen(&listener, Backlog::MAXCONN)?;
         Ok(FollowerListener {
-            socket: UnixListener::from_std(listener)?,
+            socket: UnixListener::from_std(listener.into())?,
             again: Cell::new(Instant::now()),
         })
     }
