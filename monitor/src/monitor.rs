@@ -476,7 +476,8 @@ impl Monitor {
             self.let_go = Some(self.loaded.maps.jail(cgroup_id)?);
             self.loaded.maps.forget(cgroup_id)?;
             claim.note(0)?;
-            claim.spend();
+            let spent = claim.spend().map_err(OpenError::from);
+            spent.map_err(|error| FinishError::Slot(Box::new(error)))?;
         }
         // The kernel waits until no program runs that could still see what was there before, and so do we: from here on
         // nobody counts any more.

@@ -39,9 +39,17 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// The pinned maps are the slot's no longer.
-    pub(crate) fn spend(&mut self) {
+    /// Leaves word that the pinned maps are the slot's no longer, before the programs get others: whoever takes the slot of a
+    /// process that was killed then makes it anew.
+    pub(crate) fn spend(&mut self) -> Result<(), SharedError> {
         self.is_spent = true;
+        let jail = self.path.join(JAIL);
+        match fs::remove_file(&jail) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(SharedError::pinned(&jail, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Leaves word of the jail, for the run that takes the slot when this process is dead.

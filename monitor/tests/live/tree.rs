@@ -198,3 +198,19 @@ fn a_group_is_let_go_whole_while_another_one_of_the_level_is_watched() {
     }
     other.finish(drop).expect("it answers");
 }
+
+/// As when it is killed between letting go and the end: the slot has other maps than those that are pinned.
+#[test]
+fn a_slot_whose_watcher_was_killed_while_it_let_go_is_made_anew() {
+    nothing_is_loaded();
+    let group = Group::new();
+    let mut monitor = shared("", &group);
+    monitor.detach().expect("the kernel answers");
+    drop(monitor);
+    let next = shared(&kill_reading(SECRET), &group);
+    assert_eq!(run(&group.path, READ).stdout, b"", "its rules act");
+    let mut events = Vec::new();
+    let evidence = next.finish(|event| events.push(event)).expect("it answers");
+    assert!(evidence.complete, "{evidence:?}");
+    assert_eq!(asked_for(&events, SECRET), 1, "and it hears of it");
+}
