@@ -140,8 +140,10 @@ fn runs_that_are_killed_anywhere_leave_no_gap_no_double_and_nothing_behind() {
     }
     eventually("nobody watches any more", || !are_called());
     let version = &versions()[0];
+    // What the map still has of a killed run goes with the next one that takes its slot.
     eventually("no jail is left", || {
-        versions()[0]["jails"].as_array().is_some_and(Vec::is_empty)
+        let jails = versions()[0]["jails"].as_array().cloned();
+        jails.is_some_and(|jails| jails.iter().all(|jail| jail["cgroup"].is_null()))
     });
     assert!(version["current"] == true, "{version}");
 }
