@@ -276,11 +276,12 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
     );
 }
 
-/// As if it had been made a minute ago.
+/// As if it had been made a minute ago; the run of another test may have swept it by then.
 fn age(group: &Path) {
     let made = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let directory = std::fs::File::open(group).expect("the group is there");
-    directory.set_modified(made).expect("root may");
+    if let Ok(directory) = std::fs::File::open(group) {
+        directory.set_modified(made).expect("root may");
+    }
 }
 
 #[test]
