@@ -6,14 +6,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use turnkey_analysis::behaviour::{BehaviourEngine, Found};
+use turnkey_analysis::behaviour::Found;
 use turnkey_policy::{AcceptedFinding, Policy, Severity};
 
-use super::aggregate::Aggregator;
 use super::behaviour;
 use super::build::ReportInputs;
 use super::clock::Clock;
-use super::ending::{Ending, Evidence, NotStarted};
 use super::formats;
 use super::json;
 use super::model::{Attachment, Finding, Host, Report, Verdict, Violation};
@@ -292,32 +290,8 @@ fn before_the_end(
     command: &[Vec<u8>],
 ) -> Report {
     let report = Report::build(ReportInputs {
-        policy,
-        best_effort: false,
-        clock,
-        id,
         command,
-        host,
-        ending: Ending::NotStarted {
-            reason: NotStarted::Setup,
-            message: String::new(),
-        },
-        attached: None,
-        usage: None,
-        enforcement: &[],
-        met: &[],
-        stdout: None,
-        stderr: None,
-        files_changed: &[],
-        files_unlisted: 0,
-        written: None,
-        evidence: Evidence::default(),
-        export: None,
-        kept: None,
-        passages: &[],
-        calls: None,
-        observations: Aggregator::new(policy, clock).finish(),
-        engine: BehaviourEngine::new(policy),
+        ..ReportInputs::of_nothing(policy, clock, id, host)
     });
     Report {
         error: None,
@@ -340,6 +314,7 @@ fn line(value: &Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use crate::{Aggregator, Ending, NotStarted};
     use turnkey_policy::RuleAction;
 
     use super::super::fixture::{CREDENTIALS, Story, clock, open_failed, policy};
@@ -373,32 +348,12 @@ mod tests {
         }
         let known = writer.known.clone();
         let report = Report::build(ReportInputs {
-            policy: &policy,
-            best_effort: false,
-            clock: clock(),
-            id: known.id,
-            command: &[],
-            host: known.host,
             ending: Ending::NotStarted {
                 reason: NotStarted::Setup,
                 message: "two\nlines".to_owned(),
             },
-            attached: None,
-            usage: None,
-            enforcement: &[],
-            met: &[],
-            stdout: None,
-            stderr: None,
-            files_changed: &[],
-            files_unlisted: 0,
-            written: None,
-            evidence: Evidence::default(),
-            export: None,
-            kept: None,
-            passages: &[],
-            calls: None,
             observations: aggregator.finish(),
-            engine: BehaviourEngine::new(&policy),
+            ..ReportInputs::of_nothing(&policy, clock(), known.id, known.host)
         });
         alerts.extend(writer.conclude(&report, clock().boottime_ns() + 5_000_000));
         alerts

@@ -12,10 +12,10 @@ use turnkey_policy::Policy;
 use turnkey_facts::Passage;
 
 use super::act::KINDS;
-use super::aggregate::Observations;
+use super::aggregate::{Aggregator, Observations};
 use super::behaviour;
 use super::clock::Clock;
-use super::ending::{Ending, Evidence, RunEnding};
+use super::ending::{Ending, Evidence, NotStarted, RunEnding};
 use super::export::Export;
 use super::kept::Kept;
 use super::limit;
@@ -78,6 +78,40 @@ pub struct ReportInputs<'a> {
     pub observations: Observations,
     /// The detectors of behaviours, with what they saw.
     pub engine: BehaviourEngine,
+}
+
+impl<'a> ReportInputs<'a> {
+    /// A run that was not started, and of which there is nothing to tell yet.
+    pub fn of_nothing(policy: &'a Policy, clock: Clock, id: String, host: Host) -> Self {
+        Self {
+            policy,
+            clock,
+            id,
+            command: &[],
+            best_effort: false,
+            host,
+            attached: None,
+            ending: Ending::NotStarted {
+                reason: NotStarted::Setup,
+                message: String::new(),
+            },
+            usage: None,
+            enforcement: &[],
+            met: &[],
+            stdout: None,
+            stderr: None,
+            files_changed: &[],
+            files_unlisted: 0,
+            written: None,
+            export: None,
+            kept: None,
+            passages: &[],
+            calls: None,
+            evidence: Evidence::default(),
+            observations: Aggregator::new(policy, clock).finish(),
+            engine: BehaviourEngine::new(policy),
+        }
+    }
 }
 
 /// Output that was kept.

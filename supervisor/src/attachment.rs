@@ -310,29 +310,13 @@ impl Teller<'_> {
 
     fn report(&self, outcome: AttachmentOutcome, seen: EventSummary) -> anyhow::Result<Report> {
         let report = Report::build(ReportInputs {
-            policy: self.policy,
-            best_effort: false,
-            clock: self.clock,
-            id: self.id.clone(),
-            command: &[],
-            host: machine::host()?,
             ending: outcome.ending,
             attached: outcome.attached,
-            usage: None,
             enforcement: &outcome.enforcement,
-            met: &[],
-            stdout: None,
-            stderr: None,
-            files_changed: &[],
-            files_unlisted: 0,
-            written: None,
             evidence: outcome.evidence,
-            export: None,
-            kept: None,
-            passages: &[],
-            calls: None,
             observations: seen.observations,
             engine: seen.engine,
+            ..ReportInputs::of_nothing(self.policy, self.clock, self.id.clone(), machine::host()?)
         });
         match self.redact {
             true => redact::report(report).context("could not redact the report"),

@@ -198,7 +198,7 @@ fn a_container_that_is_made_anew_is_watched_under_the_attachment_to_the_group_ab
     );
 }
 
-/// What stands where an engine expects runc.
+/// The command that stands where an engine expects runc.
 fn wrapper(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.arg("oci-runtime").args(arguments).arg("--");

@@ -191,7 +191,7 @@ fn a_run_is_told_in_the_words_of_other_programs() {
     assert_eq!(event["evidences"][0]["file"]["name"], "id_rsa", "{event:#}");
 }
 
-/// What SARIF's readers take for the same result.
+/// The fields that SARIF's readers take for the same result.
 fn fingerprints(log: &serde_json::Value) -> Vec<(String, String)> {
     let results = log["runs"][0]["results"].as_array().expect("a list");
     let of = |result: &serde_json::Value| {

@@ -14,7 +14,7 @@ const PACKAGE: &str = "/opt/turnkey/turnkey.deb";
 /// The unit that the package brings.
 const MONITOR: &str = "turnkey-monitor.service";
 
-/// Where the administrator of a host writes units.
+/// The directory in which the administrator of a host writes units.
 const UNITS: &str = "/etc/systemd/system";
 
 /// The drop-in that the package has as an example.
@@ -116,7 +116,7 @@ impl Service {
         });
     }
 
-    /// What the program has written, by the name of the file; `None` when it did not come so far.
+    /// The output of the program, by the name of the file; `None` when it did not come so far.
     fn wrote(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.out.path().join(name)).ok()
     }
@@ -170,7 +170,7 @@ fn files() -> BTreeSet<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-/// What holds programs in the kernel: pins, and the group that they keep.
+/// The places that hold programs in the kernel: pins, and the group that they keep.
 fn loaded() -> Vec<PathBuf> {
     let names = |folder: &str| {
         let entries = fs::read_dir(folder).unwrap();
@@ -262,7 +262,7 @@ fn a_running_unit_is_killed_for_a_read_of_shadow() {
     );
 }
 
-/// What the profile `service` kills for, as the first thing that the program does.
+/// An act that the profile `service` kills for, as the first thing that the program does.
 const READS_THE_DISK: &str = "exec dd if=/dev/vda of=$OUT/read bs=512 count=1";
 
 #[test]

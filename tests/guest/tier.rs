@@ -73,7 +73,7 @@ impl Loops {
         Self { place }
     }
 
-    /// What it told on the host.
+    /// The figures that it told on the host.
     fn on_the_host(&self, how: &str) -> String {
         let go = format!("cd {} && ./loops", self.place.path().display());
         let told = outside("sh", &["-c", &go]).1;

@@ -19,7 +19,7 @@ mod terminal;
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
-pub use monitor::{MonitorCommand, StatusArguments, UnloadArguments};
+pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
@@ -201,9 +201,9 @@ pub struct RunArguments {
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Leave none of the monitor's programs in the kernel for later runs; those that are loaded already are used and stay
-    #[arg(long, help_heading = "Policy")]
-    pub leave_nothing: bool,
+    /// The residence of the monitor's programs.
+    #[command(flatten)]
+    pub residence: ResidenceArguments,
     /// The layer that outlives the run.
     #[command(flatten)]
     pub layer: LayerArguments,

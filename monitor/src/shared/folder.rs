@@ -101,7 +101,7 @@ where
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Of this object, for jails or for groups at a level; it need not be there.
+    /// The folder of this object, for jails or for groups at a level; it need not be there.
     pub(super) fn of(object: &ObjectFile<'_>, level: u32) -> Self {
         let digest: String = object.digest().chars().take(16).collect();
         let name = format!("{ABI_VERSION}-{digest}");

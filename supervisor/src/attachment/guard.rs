@@ -1,7 +1,7 @@
 //! The guard of a group that must not outlive its watcher: a process of its own, which kills the group when the watcher has ended
 //! without letting it go.
 //!
-//! It is another program, not a helper in the watcher's memory as a jail's keeper is: whatever ends processes for their memory would
+//! The guard is another program, not a helper in the watcher's memory as a jail's keeper is: whatever ends processes for their memory would
 //! end both at once. It holds nothing but one end of a socket, whose other end is the watcher's alone, and `cgroup.kill`, opened
 //! beforehand: the group's name may be another group's by then.
 
@@ -120,11 +120,12 @@ pub fn stay_behind() -> anyhow::Result<()> {
     SigSet::all().thread_block()?;
     spare_from_oom();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    socket
-        .write_all(&WORD)
-        .context("a watcher starts this, and hands it a socket")?;
-    if is_let_go(&mut socket) {
-        return Ok(());
+    match socket.write_all(&WORD) {
+        Ok(()) if is_let_go(&mut socket) => return Ok(()),
+        Ok(()) => {}
+        // The watcher was killed while this started.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(error).context("a watcher starts this, and hands it a socket"),
     }
     let mut kill = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     Ok(gone_is_dead(kill.write_all(b"1"))?)

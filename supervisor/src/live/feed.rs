@@ -31,7 +31,7 @@ pub struct LiveFeed {
 }
 
 impl LiveFeed {
-    /// Of a run that nobody can follow yet.
+    /// The feed of a run that nobody can follow yet.
     pub fn new(run: LiveRun, lines: EventLines) -> LiveFeed {
         LiveFeed {
             run,

@@ -134,7 +134,7 @@ impl Followed {
 /// The runs at one moment.
 #[derive(Default)]
 pub struct LiveLook {
-    /// Of each that has answered, the first line.
+    /// The first line of each that has answered.
     pub states: Vec<FirstLine>,
     /// The ids of those that did not.
     pub silent: Vec<String>,

@@ -28,7 +28,7 @@ pub struct FollowerListener {
 }
 
 impl FollowerListener {
-    /// Of the run that is called `id`. Called in a runtime.
+    /// The socket of the run that is called `id`. Called in a runtime.
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses.

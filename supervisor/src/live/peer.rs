@@ -14,7 +14,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Of a connection; `None` where the kernel does not tell.
+    /// The peer of a connection; `None` where the kernel does not tell.
     pub fn of(stream: &UnixStream) -> Option<Peer> {
         let peer = getsockopt(stream, sockopt::PeerCredentials).ok()?;
         let pid = u32::try_from(peer.pid()).ok().filter(|pid| *pid != 0)?;
@@ -50,7 +50,7 @@ impl Peer {
     }
 }
 
-/// Of `/proc/PID/status`, proc_pid_status(5): `NSpid` has an id for each pid namespace, from that of /proc down.
+/// The ids in `/proc/PID/status`, proc_pid_status(5): `NSpid` has an id for each pid namespace, from that of /proc down.
 fn has_one_pid(status: &str) -> bool {
     let mut lines = status.lines();
     let ids = lines.find_map(|line| line.strip_prefix("NSpid:"));

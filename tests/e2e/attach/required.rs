@@ -40,7 +40,7 @@ fn report_in(file: &Path) -> Option<Value> {
     Some(serde_json::from_str(&text).expect("a report is whole, or not there"))
 }
 
-/// Its signal, when it is to have died.
+/// The signal of a watcher that is to have died.
 fn signal_of(others: &mut Others) -> Option<i32> {
     let mut ended = None;
     eventually("the workload has died", || {
@@ -77,6 +77,22 @@ fn a_group_dies_with_its_watcher_and_with_the_guard_before_it_replaced() {
     let report = report_in(&attached.report).expect("it is there from the beginning on");
     assert_eq!(report["status"], "watching");
     assert_eq!(report["attached"]["required"], true);
+}
+
+/// A watcher may be killed while its guard starts: the guard finds nobody to say its word to.
+#[test]
+fn a_guard_whose_watcher_has_ended_before_it_stands_kills() {
+    let directory = scratch();
+    let kill = directory.path().join("cgroup.kill");
+    let (watcher, its) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    drop(watcher);
+    let ended = Command::new(binary())
+        .arg("attach-guard")
+        .stdin(std::os::fd::OwnedFd::from(its))
+        .stdout(std::fs::File::create(&kill).expect("a test can make a file"))
+        .status();
+    assert!(ended.expect("turnkey can be started").success());
+    assert_eq!(std::fs::read(&kill).expect("it is there"), b"1");
 }
 
 #[test]
@@ -172,7 +188,7 @@ enum Moment {
     LettingGo(Duration),
 }
 
-/// What was seen of a watcher that was killed.
+/// The traces of a watcher that was killed.
 #[derive(Debug)]
 struct KilledWatcher {
     had_guard: bool,

@@ -29,7 +29,7 @@ fn a_run_that_a_rule_killed_adds_nothing() {
     }
 }
 
-/// What is let pass and told gives the next run no guarded file by another name either.
+/// An act that is let pass and told gives the next run no guarded file by another name either.
 #[test]
 fn a_run_that_took_a_guarded_file_and_lived_adds_nothing() {
     let rule = |action: &str| {
@@ -59,7 +59,7 @@ fn a_run_that_took_a_guarded_file_and_lived_adds_nothing() {
     ran.expect(layer.kept("/workspace").join("c").exists(), "kept");
 }
 
-/// What nobody watched is no layer of a run that is watched: what a guarded file is called in it, nobody knows.
+/// A layer that nobody watched is no layer of a run that is watched: what a guarded file is called in it, nobody knows.
 #[test]
 fn a_layer_that_nobody_watched_stays_with_runs_that_nobody_watches() {
     let layer = Layer::new();

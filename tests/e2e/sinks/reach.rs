@@ -61,7 +61,7 @@ fn a_receivers_socket_in_what_the_jail_is_shown_is_refused() {
     assert_eq!(relay.requests().len(), 2);
 }
 
-/// Of a socket in another user's directory nobody can be sure but by the socket itself.
+/// A socket in another user's directory is sure by the socket itself alone.
 #[test]
 fn a_socket_that_another_user_puts_in_the_place_of_the_receivers_gets_nothing() {
     for (owner, is_found) in [(NOBODY, false), (0, true)] {

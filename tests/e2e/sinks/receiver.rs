@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use turnkey_tests::outside;
 
-/// What turnkey and the receivers share.
+/// The secret that turnkey and the receivers share.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// What a receiver does with a request.
+/// The ways in which a receiver treats a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// An answer of this status.

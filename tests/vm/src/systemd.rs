@@ -13,7 +13,7 @@ use crate::RUN_TESTS_ALONE;
 /// The first process, as Debian has it.
 const SYSTEMD: &str = "/usr/lib/systemd/systemd";
 
-/// This program once more, where the service finds it: the initramfs is left behind.
+/// A copy of this program, where the service finds it: the initramfs is left behind.
 const RUNNER: &str = "/run/turnkey-guest";
 
 /// The units of the machine's own, above those of packages.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ColourWhen, SinkArguments};
+use super::{ColourWhen, ResidenceArguments, SinkArguments};
 
 /// The codes of `turnkey attach`, and examples.
 pub const EXIT_CODES: &str = "Exit codes:
@@ -60,9 +60,9 @@ pub struct AttachArguments {
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
     #[arg(long, hide = true, requires = "pid")]
     pub before_program: bool,
-    /// Leave none of the monitor's programs in the kernel for later attachments; those that are loaded already are used and stay
-    #[arg(long)]
-    pub leave_nothing: bool,
+    /// The residence of the monitor's programs.
+    #[command(flatten)]
+    pub residence: ResidenceArguments,
     /// Write the JSON report to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,

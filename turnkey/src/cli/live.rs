@@ -36,7 +36,7 @@ pub struct TopArguments {
     pub json: bool,
 }
 
-/// What lines are told apart by.
+/// The properties that lines are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterKey {
     /// The id of a run, or its beginning.

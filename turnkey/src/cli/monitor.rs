@@ -1,6 +1,25 @@
 //! `turnkey monitor`: the eBPF programs that stay in the kernel.
 
 use clap::{Args, Subcommand};
+use turnkey_supervisor::Residence;
+
+/// The residence of programs that a run or an attachment has to load.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct ResidenceArguments {
+    /// Leave none of the monitor's programs in the kernel for later; those that are loaded already are used and stay
+    #[arg(long, help_heading = "Policy")]
+    leave_nothing: bool,
+}
+
+impl ResidenceArguments {
+    /// The residence that was chosen.
+    pub fn chosen(self) -> Residence {
+        match self.leave_nothing {
+            true => Residence::Process,
+            false => Residence::Kernel,
+        }
+    }
+}
 
 /// `turnkey monitor`.
 #[derive(Debug, Subcommand)]

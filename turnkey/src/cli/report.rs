@@ -36,7 +36,7 @@ pub struct ReportArguments {
     pub colour: ColourWhen,
 }
 
-/// What `turnkey report` writes.
+/// The form that `turnkey report` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReportFormat {
     /// The text that `run` printed on the terminal

@@ -7,12 +7,12 @@ use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::{Attachment, Report};
+use turnkey_supervisor::RunObserver;
 use turnkey_supervisor::attachment::guard::{self, GuardProgram};
 use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, OpenOutput, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
-use turnkey_supervisor::{Residence, RunObserver};
 
 use super::run::{opened, write};
 use crate::cli::AttachArguments;
@@ -47,10 +47,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         before_program: arguments.target.pid.filter(|_| arguments.before_program),
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
-        residence: match arguments.leave_nothing {
-            true => Residence::Process,
-            false => Residence::Kernel,
-        },
+        residence: arguments.residence.chosen(),
         events: events.transpose()?,
         limits: GroupLimits {
             memory: arguments.memory,

@@ -25,7 +25,8 @@ use turnkey_monitor::Tier;
 use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy};
 
 use crate::cli::{
-    ColourWhen, LayerArguments, LearnArguments, RunArguments, SinkArguments, StrictnessArguments,
+    ColourWhen, LayerArguments, LearnArguments, ResidenceArguments, RunArguments, SinkArguments,
+    StrictnessArguments,
 };
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
@@ -237,7 +238,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         quiet: arguments.quiet,
         terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
-        leave_nothing: false,
+        residence: ResidenceArguments::default(),
         directory: arguments.directory,
         overrides: arguments.overrides,
         command: arguments.command,

@@ -15,8 +15,8 @@ use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{
-    FinishedRun, Residence, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink,
-    enter, standard_error, standard_output,
+    FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter,
+    standard_error, standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -102,10 +102,7 @@ pub fn under(
         capture: arguments.capture,
         syscalls: arguments.syscalls,
         redact: !arguments.no_redact,
-        residence: match arguments.leave_nothing {
-            true => Residence::Process,
-            false => Residence::Kernel,
-        },
+        residence: arguments.residence.chosen(),
         events: events.transpose()?,
         sinks: sinks?,
         export,

@@ -58,7 +58,7 @@ struct TopPage {
 struct TopRun {
     /// The user who started it.
     uid: u32,
-    /// Of one processor, since the look before; of the whole life at the first look.
+    /// The part of one processor, since the look before; of the whole life at the first look.
     cpu_percent: Option<f64>,
     #[serde(flatten)]
     state: LiveState,

@@ -10,7 +10,7 @@ use crate::cli::{FilterKey, LineFilter};
 pub struct Filters(BTreeMap<FilterKey, Vec<String>>);
 
 impl Filters {
-    /// Of one key any value, of all keys each.
+    /// Any value of one key suffices, and each key must hold.
     pub fn new(filters: &[LineFilter]) -> Filters {
         let mut by_key: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for LineFilter { key, value } in filters {
