@@ -3,18 +3,17 @@
 //! A library, because the lab runs commands, installs packages and builds turnkey in the same way.
 
 pub mod command;
-mod dist;
+pub mod dist;
 mod ebpf;
 mod fuzz;
-mod lab;
 pub mod machine;
+mod other;
 mod roll_call;
 mod run;
 pub mod setup;
 mod test;
 mod tidy;
 mod unable;
-mod vm;
 pub mod workspace;
 
 use std::process::ExitCode;
@@ -35,11 +34,11 @@ enum Task {
     /// Installs what is missing, builds turnkey and runs all tests
     Test(test::Arguments),
     /// Runs the end-to-end tests on other kernels, in an emulated machine with pure cgroup v2
-    Vm(vm::Arguments),
+    Vm(other::Arguments),
     /// Builds what measures and shows turnkey, and becomes it: the same as `cargo lab`
-    Lab(lab::Arguments),
+    Lab(other::Arguments),
     /// Runs every example in its jail: the same as `cargo lab demo`
-    Demo(lab::Arguments),
+    Demo(other::Arguments),
     /// Makes a static binary, a .deb and a tarball, in target/dist
     Dist(dist::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
@@ -74,9 +73,9 @@ fn perform(task: &Task) -> Result<()> {
         Task::Setup(arguments) => setup::run(arguments),
         Task::Run(arguments) => run::run(arguments),
         Task::Test(arguments) => test::run(arguments),
-        Task::Vm(arguments) => vm::run(arguments),
-        Task::Lab(arguments) => lab::run(arguments),
-        Task::Demo(arguments) => lab::demo(arguments),
+        Task::Vm(arguments) => other::machines(arguments),
+        Task::Lab(arguments) => other::lab(arguments),
+        Task::Demo(arguments) => other::demo(arguments),
         Task::Dist(arguments) => dist::run(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),

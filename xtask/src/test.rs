@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::machine::{self, Shows};
 use crate::unable::{self, Unable};
-use crate::{command, fuzz, roll_call, setup, vm, workspace};
+use crate::{command, fuzz, other, roll_call, setup, workspace};
 use times::Times;
 
 /// The arguments of `test`.
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let on_host = times.take("host", || on_this_host(turnkey, arguments.nightly, &unable));
     let in_guest = if unable.nothing() {
         eprintln!("a guest with BPF LSM{}", times.last("guest"));
-        times.take("guest", || vm::run_by_day(&built))
+        times.take("guest", other::machine_by_day)
     } else {
         Ok(0)
     };

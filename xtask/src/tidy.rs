@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::vm::support::Record;
 use crate::{command, fuzz, setup, workspace};
 use tree::File;
 
@@ -81,10 +80,6 @@ pub fn run() -> Result<()> {
     let mut failed: Vec<&str> = Vec::new();
     if !problems.is_empty() {
         failed.push("the rules above");
-    }
-    if let Err(error) = Record::check(&root) {
-        eprintln!("{error}");
-        failed.push("the table of kernels");
     }
     if format(&root).is_err() {
         failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz, lab and monitor-ebpf");

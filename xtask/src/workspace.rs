@@ -13,9 +13,10 @@ pub fn root() -> PathBuf {
     // Set by `cargo run`; the value of the build serves when the program is started by hand.
     let manifest_folder = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    manifest_folder
-        .parent()
-        .map_or_else(|| manifest_folder.clone(), Path::to_path_buf)
+    // Of any package below: the lab's has a workspace of its own, so the manifest tells nothing.
+    let is_root = |folder: &&Path| folder.join("rust-toolchain.toml").exists();
+    let root = manifest_folder.ancestors().find(is_root);
+    root.map_or_else(|| manifest_folder.clone(), Path::to_path_buf)
 }
 
 /// Builds the command with optimisation and returns the path of the binary.

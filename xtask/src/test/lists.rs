@@ -2,7 +2,7 @@
 //!
 //! A new test is run by `cargo xtask test`, where it may take two seconds, unless a line below says otherwise. A
 //! line that fits no test is an error, so that the list cannot grow stale. The tests that run in guests have their
-//! own lists, in xtask/src/vm/.
+//! own lists, in tests/machines/src/.
 
 use anyhow::{Result, bail};
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::support::Ran;
-use crate::{command, setup, workspace};
+use xtask::{command, setup, workspace};
 
 /// The tests that the guests run, too.
 const BINARIES: [&str; 2] = ["e2e", "live"];

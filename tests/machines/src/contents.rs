@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{command, workspace};
+use xtask::{command, workspace};
 
 /// A disk with a root file system.
 pub struct Disk {

@@ -11,7 +11,7 @@ use super::contents::Disk;
 use super::cpio::Archive;
 use super::expected::Machine;
 use super::kernel::Kernel;
-use crate::{command, dist, workspace};
+use xtask::{command, dist, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
 const TEST_BINARIES: [&str; 4] = ["e2e", "guest", "live", "observer"];

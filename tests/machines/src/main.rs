@@ -1,4 +1,4 @@
-//! `cargo xtask vm`: the end-to-end tests on other kernels, in a machine that QEMU emulates, with
+//! The program behind `cargo xtask vm`: the end-to-end tests on other kernels, in a machine that QEMU emulates, with
 //! control groups of version 2 and nothing else.
 
 mod build;
@@ -11,31 +11,36 @@ mod kernel;
 mod left_out;
 mod machine;
 mod outcome;
-pub mod support;
+mod support;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::Parser;
 use turnkey_guest::Message;
 
-use crate::workspace::Built;
-use crate::{setup, workspace};
 use build::Programs;
 use contents::Disk;
 use expected::{BY_DAY, MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
 use support::{HOST, Ran, Record};
+use xtask::workspace::Built;
+use xtask::{setup, workspace};
 
-/// The arguments of `vm`.
-#[derive(Args)]
-pub struct Arguments {
+/// The arguments of `cargo xtask vm`.
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask vm",
+    about = "The end-to-end tests on other kernels, in machines that QEMU emulates"
+)]
+struct Arguments {
     /// Only the machine of this name; may be given more than once
     #[arg(long = "machine")]
     machines: Vec<String>,
@@ -45,12 +50,25 @@ pub struct Arguments {
     /// With the command as the tests of this host have it, which is built in less time and runs slower
     #[arg(long, conflicts_with = "write_table")]
     quick: bool,
+    /// In one machine with BPF LSM, the tests that only it can run; their number goes to standard output
+    #[arg(long, hide = true, exclusive = true)]
+    by_day: bool,
     /// Only the tests whose name contains one of these
     filters: Vec<String>,
 }
 
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.by_day {
+        let passed = run_by_day(&workspace::build_tests_of_guests()?)?;
+        let line = format!("{passed}\n");
+        return Ok(std::io::stdout().write_all(line.as_bytes())?);
+    }
+    run(&arguments)
+}
+
 /// Installs what is missing, builds, and runs the tests in the guest.
-pub fn run(arguments: &Arguments) -> Result<()> {
+fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[
         setup::BUILD,
         setup::EXAMPLES,
@@ -92,7 +110,7 @@ fn write_table(built: &Built, choice: &Choice) -> Result<()> {
 }
 
 /// Runs, in one guest on the lsm tier, the tests that only it can run; how many those are.
-pub fn run_by_day(built: &Built) -> Result<usize> {
+fn run_by_day(built: &Built) -> Result<usize> {
     let choice = Choice {
         machines: &[BY_DAY.to_owned()],
         filters: &[],
@@ -220,7 +238,7 @@ fn kernels(choice: &Choice) -> Result<BTreeMap<&'static str, Kernel>> {
         }
     }
     if kernels.is_empty() {
-        bail!("no machine of that name: see xtask/src/vm/expected.rs");
+        bail!("no machine of that name: see tests/machines/src/expected.rs");
     }
     Ok(kernels)
 }

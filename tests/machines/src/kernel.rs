@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::command;
+use xtask::command;
 
 /// A kernel as Debian builds it.
 pub struct Build {

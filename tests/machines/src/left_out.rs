@@ -1,5 +1,5 @@
 //! The tests that guests leave out, or that some of them only have, each with the reason.
-//! xtask/src/vm/expected.rs says which machine goes by which list.
+//! tests/machines/src/expected.rs says which machine goes by which list.
 
 use super::expected::LeftOut;
 

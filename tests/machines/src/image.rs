@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::contents::{self, Disk};
-use crate::command;
+use xtask::command;
 
 /// Empty folders that mounts and tests expect.
 const FOLDERS: &[&str] = &[

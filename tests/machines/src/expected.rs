@@ -465,7 +465,7 @@ fn refuse_stale(left_out: &[LeftOut], all: &[String]) -> Result<()> {
     for line in left_out {
         if !all.iter().any(|name| name.starts_with(line.prefix)) {
             bail!(
-                "xtask/src/vm/left_out.rs leaves out `{}` ({}), and no test begins so",
+                "tests/machines/src/left_out.rs leaves out `{}` ({}), and no test begins so",
                 line.prefix,
                 line.why
             );
