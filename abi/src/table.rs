@@ -238,6 +238,9 @@ pub mod column {
     pub const OWN: u32 = 12;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 20;
+    /// Calls that go on from a symlink to this path and open nothing, where their arguments are all that is known: the
+    /// strongest answer to cutting it, and to changing its mode, its owner, its times and its attributes.
+    pub const FOLLOWED: u32 = 24;
     /// Number of columns, rounded up to a power of two.
     pub const COUNT: usize = 32;
 

@@ -179,6 +179,17 @@ fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
+/// The rules' verdict on a symlink to a file, or to a directory above it, by which calls that open nothing reach it and tell no
+/// more than the symlink's name: it is told.
+#[inline(always)]
+fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
+    let of_file = at(scratch, table, aim, column::WRITE);
+    let of_file = of_file.or(at(scratch, table, aim, column::FOLLOWED));
+    of_file
+        .or(below(scratch, table, aim, column::FOLLOWED))
+        .told()
+}
+
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
 /// the descriptor.
 #[inline(always)]
@@ -267,6 +278,11 @@ pub fn leave(
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
         effects = effects.forget(scratch);
         new = new.forget(scratch);
+        // Without hooks nobody learns what a call that follows the symlink has reached.
+        if effects & effect::ALIAS != 0 && !jail.has_hooks() {
+            let followed = of_followed(scratch, table, new);
+            verdict = followed.or(verdict).forget(scratch);
+        }
         if effects & effect::ALIAS == 0 {
             verdict = at(scratch, table, new, asked.column).or(verdict);
         } else if read::user::<u8>(asked.new.path).0 == b'/' {

@@ -36,7 +36,7 @@ use crate::shared;
 use crate::tier::Tier;
 use crate::wire::on_code;
 
-use kinds::{REST, column_of};
+use kinds::{FOLLOWED, REST, column_of};
 use patterns::Patterns;
 
 /// Errors of a policy that the kernel's programs cannot enforce.
@@ -500,6 +500,9 @@ impl Orders {
         if AWAY.iter().any(|column| bits & (1 << column) != 0) {
             bits |= 1 << column::AWAY;
         }
+        if FOLLOWED.iter().any(|column| bits & (1 << column) != 0) {
+            bits |= 1 << column::FOLLOWED;
+        }
         bits
     }
 
@@ -545,6 +548,12 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
     for (answer, rule) in (0..).zip(named) {
         columns[column_of(answer) as usize] = plus_one(rule);
     }
+    let followed = FOLLOWED.iter().filter_map(|column| {
+        let rule = columns[*column as usize].checked_sub(1)?;
+        Some(usize::from(rule))
+    });
+    columns[column::FOLLOWED as usize] =
+        plus_one(followed.max_by_key(|rule| strength(rules, *rule)));
     columns
 }
 

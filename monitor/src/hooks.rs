@@ -206,7 +206,8 @@ impl Hooks {
             (_, _, []) => None,
             (Tier::Tracepoint, [], _) => Some(String::from(
                 "acts on names and attributes of files are known by their arguments alone, as this kernel lets no \
-                 program be attached to its functions",
+                 program be attached to its functions: a path through a symlink from before the run, or through /proc, \
+                 hides the file",
             )),
             (_, _, missing) => Some(format!("this kernel does not have {}", missing.join(", "))),
         }

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use turnkey_facts::{Event, Kind};
 pub use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::{JailExit, paths};
-use turnkey_policy::{AttemptKind, EnforcementMode, Policy, Rule, RuleAction, WorkdirMode};
-use turnkey_report::{Evidence, Kept, escape};
+use turnkey_policy::{Policy, WorkdirMode};
+use turnkey_report::Kept;
 
 use crate::advice;
 use crate::directory::RunDirectory;
+
+mod guarded;
+
+pub(crate) use guarded::{GuardedFiles, spoilt};
 
 /// The directory of this caller's named layers: `$XDG_STATE_HOME/turnkey/layers`, or `/var/lib/turnkey/layers` for root and
 /// `~/.local/state/turnkey/layers` for others. To be asked before [`enter`](crate::enter), which makes everybody look like root.
@@ -106,85 +109,6 @@ pub(crate) fn require_watched(layer: &KeptLayer, is_watched: bool) -> anyhow::Re
         advice::removal(layer)
     );
     Ok(())
-}
-
-/// The first file that a run has got hold of although a rule is about it. By another name, or in a copy, it would have no
-/// rule in a run that finds it in the layer.
-#[derive(Debug)]
-pub(crate) struct GuardedFiles {
-    rules: Vec<(String, RuleAction)>,
-    first: Option<String>,
-}
-
-impl GuardedFiles {
-    pub fn of(policy: &Policy) -> GuardedFiles {
-        let rules = policy.rules.iter();
-        GuardedFiles {
-            rules: rules.map(|rule| (rule.id.clone(), rule.action)).collect(),
-            first: None,
-        }
-    }
-
-    /// Takes an event. A name is enough, whatever the rule says of it; an open, where the rule would have ended the run.
-    pub fn see(&mut self, event: &Event) {
-        let Some(decision) = event.decision.filter(|_| self.first.is_none()) else {
-            return;
-        };
-        let Some((id, action)) = self.rules.get(decision.rule) else {
-            return;
-        };
-        let is_let_pass = decision.action == RuleAction::Log;
-        let (did, path) = match &event.kind {
-            Kind::Change {
-                on: AttemptKind::Link | AttemptKind::Rename,
-                object,
-                errno: 0,
-                ..
-            } if is_let_pass => ("gave another name to", object.path()),
-            Kind::Open {
-                file: Some(file),
-                flags,
-                errno: 0,
-                ..
-            } if is_let_pass && *action > RuleAction::Log && reads(*flags) => {
-                ("read", file.path.clone())
-            }
-            _ => return,
-        };
-        self.first = Some(format!(
-            "{did} {}, which rule `{id}` is about",
-            escape(&path)
-        ));
-    }
-}
-
-fn reads(flags: u32) -> bool {
-    flags & nix::libc::O_ACCMODE.cast_unsigned() != nix::libc::O_WRONLY.cast_unsigned()
-}
-
-/// The reason why what a run has written is worth nothing to the next one, if there is one.
-pub(crate) fn spoilt(
-    guarded: &GuardedFiles,
-    evidence: &Evidence,
-    (was_killed, policy): (bool, &Policy),
-) -> Option<String> {
-    if was_killed {
-        return Some("the run was killed by policy".to_owned());
-    }
-    if let Some(did) = &guarded.first {
-        return Some(format!("the run {did}, and nothing stopped it"));
-    }
-    let is_only_told = policy.enforcement.mode == EnforcementMode::Observe
-        || policy.rules.iter().any(tells_of_names);
-    // The kernel decides without a reader: of what is lost, only what it had no look at can have been forbidden.
-    let matters = |what: &str| is_only_told || ["missed", "faults", "unaccounted"].contains(&what);
-    let lost = evidence.lost.keys().any(|what| matters(what));
-    lost.then(|| "not all of the run was seen".to_owned())
-}
-
-fn tells_of_names(rule: &Rule) -> bool {
-    let of_names = |on: &AttemptKind| matches!(on, AttemptKind::Link | AttemptKind::Rename);
-    rule.action == RuleAction::Log && rule.on.iter().any(of_names)
 }
 
 /// Keeps what the run has written. The program has run and has its own outcome: what fails here is part of the report.

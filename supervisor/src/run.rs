@@ -253,7 +253,12 @@ fn attempt(
         .map(|wanted| wanted.take(&exit, policy));
     let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
     let kept = request.layer.as_ref().map(|layer| {
-        match layer::spoilt(&sink.guarded, &evidence, (was_killed, policy)) {
+        match layer::spoilt(
+            &sink.guarded,
+            &evidence,
+            (was_killed, policy),
+            &request.directory,
+        ) {
             Some(reason) => layer::refused(layer, &reason),
             None => layer::keep(layer, &exit, policy, is_watched),
         }

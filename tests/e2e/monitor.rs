@@ -20,6 +20,7 @@ mod network;
 mod paths;
 mod questions;
 mod races;
+mod symlinks;
 mod trust;
 mod wide;
 

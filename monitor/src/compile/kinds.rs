@@ -1,6 +1,7 @@
 //! The columns of a row of answers, by the kinds of attempt that they answer to.
 
 use turnkey_abi::column;
+use turnkey_abi::syscalls::on;
 use turnkey_policy::AttemptKind;
 
 /// The kinds of the columns behind [`column::BOTH`], but for [`column::AWAY`].
@@ -27,3 +28,13 @@ pub(super) const REST: [AttemptKind; 16] = [
 pub(super) const fn column_of(answer: u32) -> u32 {
     answer + (answer >= column::AWAY) as u32
 }
+
+/// The columns whose strongest answer is that of [`column::FOLLOWED`].
+pub(super) const FOLLOWED: [u32; 6] = [
+    column::CHMOD,
+    column::ATTRIBUTE,
+    column::own(on::TRUNCATE),
+    column::own(on::CHOWN),
+    column::own(on::UTIMENS),
+    column::own(on::XATTR),
+];
