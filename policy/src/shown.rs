@@ -5,7 +5,7 @@
 //! of its own paths is shown ([`Rule::silent`]), and no pattern of it matches there.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::glob::Glob;
 use crate::policy::Policy;
@@ -19,15 +19,15 @@ impl Policy {
             rules, filesystem, ..
         } = self;
         for rule in rules.iter_mut().filter(|rule| rule.hidden) {
-            rule.silent = shown_of(rule, filesystem);
+            rule.silent = shown_of(rule, places(filesystem));
         }
     }
 }
 
 /// The pattern of all that a profile shows and some pattern of the rule may speak of.
-fn shown_of(rule: &Rule, filesystem: &FilesystemPolicy) -> Option<Glob> {
+fn shown_of<'p>(rule: &Rule, places: impl Iterator<Item = &'p Path>) -> Option<Glob> {
     let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();
-    let mut shown: Vec<&Path> = places(filesystem)
+    let mut shown: Vec<&Path> = places
         .filter(|place| {
             heads
                 .iter()
@@ -47,5 +47,6 @@ fn places(filesystem: &FilesystemPolicy) -> impl Iterator<Item = &Path> {
     let given = given.map(|given| given.place().as_path());
     let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());
     let whole = filesystem.root.iter().map(|_| Path::new("/"));
-    given.chain(scratch).chain(whole)
+    let workspace = filesystem.names.iter().map(PathBuf::as_path);
+    given.chain(scratch).chain(whole).chain(workspace)
 }

@@ -19,6 +19,7 @@ use turnkey_report::{
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
 use crate::sinks::{Alerts, OpenSink};
+use crate::workspace_names::WorkspaceNames;
 use crate::{clock, machine};
 
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
@@ -52,6 +53,7 @@ pub struct EventSink<'o> {
     clock: Clock,
     /// The name of the run.
     id: String,
+    names: WorkspaceNames,
     alerts: Option<Alerts>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
     before_program: Option<Vec<Event>>,
@@ -98,6 +100,7 @@ impl<'o> EventSink<'o> {
             failed: None,
             clock,
             id: clock::run_id(),
+            names: WorkspaceNames::of(policy),
             alerts: None,
             before_program: None,
         }
@@ -216,6 +219,7 @@ impl<'o> EventSink<'o> {
     ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
+        let event = &*self.names.told(event);
         let violation = self.aggregator.push(event).cloned();
         if let Some(alerts) = &mut self.alerts {
             alerts.live.event(event, self.aggregator.acting());

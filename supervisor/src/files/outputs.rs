@@ -250,7 +250,7 @@ fn shown(policy: &Policy, directory: &RunDirectory) -> Vec<(PathBuf, PathBuf)> {
     let filesystem = &policy.filesystem;
     let given = filesystem.read.iter().chain(&filesystem.write);
     let given = given.map(|given| given.path.clone());
-    let has_workdir = filesystem.workdir != WorkdirMode::None;
+    let has_workdir = filesystem.workdir.mode != WorkdirMode::None;
     let workdir = has_workdir.then(|| directory.named().to_owned());
     let all = given.chain(filesystem.root.clone()).chain(workdir);
     all.chain(directory.layer.clone())
