@@ -148,7 +148,9 @@ impl MovePlan {
         path: &PathBuf,
     ) -> Result<(), IntoError> {
         let failed = |errno| IntoError::Rename(path.clone(), errno);
-        for name in names(from.as_fd(), usize::MAX).map_err(failed)? {
+        let mut names = names(from.as_fd(), usize::MAX).map_err(failed)?;
+        names.sort_unstable();
+        for name in names {
             self.entry(from, to, &name, &path.join(os(&name)))?;
         }
         Ok(())
