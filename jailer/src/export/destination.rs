@@ -75,19 +75,25 @@ impl ExportDestination {
     /// When it is neither a directory of the caller, empty where it has to be, nor a name that can be made.
     pub fn check(path: &Path, mode: ExportMode) -> Result<ExportDestination, DestinationError> {
         let failed = |errno| DestinationError::System(path.to_owned(), errno);
-        let name = path
-            .file_name()
+        let is_above = |error| DestinationError::Above(path.to_owned(), error);
+        // As of `.` and `..`, which are directories of their own by another name.
+        let named = match path.file_name() {
+            Some(_) => path.to_owned(),
+            None => paths::canonical(path).map_err(is_above)?,
+        };
+        let last = named.file_name().unwrap_or_default();
+        let name = Some(last)
+            .filter(|name| !name.is_empty())
             .and_then(|name| CString::new(name.as_bytes()).ok())
             .ok_or_else(|| DestinationError::NoName(path.to_owned()))?;
-        let above = match path.parent() {
+        let above = match named.parent() {
             Some(above) if above != Path::new("") => above,
             _ => Path::new("."),
         };
-        let parent = paths::open(above, LastSymlink::Follow)
-            .map_err(|error| DestinationError::Above(path.to_owned(), error))?;
+        let parent = paths::open(above, LastSymlink::Follow).map_err(is_above)?;
         let place = paths::place_of(&parent).map_err(failed)?;
         let destination = ExportDestination {
-            place: place.join(path.file_name().unwrap_or_default()),
+            place: place.join(last),
             parent,
             name,
             path: path.to_owned(),
@@ -180,6 +186,19 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         // The same again: it is there now, and empty.
         destination.open().unwrap();
+    }
+
+    #[test]
+    fn a_directory_without_a_name_of_its_own_is_found_by_its_place() {
+        let above = tempfile::tempdir().unwrap();
+        let inner = above.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let into = ExportMode::Into { replaces: false };
+        let destination = ExportDestination::check(&inner.join(".."), into).unwrap();
+        let place = above.path().canonicalize().unwrap();
+        assert_eq!(destination.place(), place);
+        let opened = destination.open().unwrap();
+        assert_eq!(paths::place_of(&opened).unwrap(), place);
     }
 
     #[test]
