@@ -38,6 +38,10 @@ pub struct Jail {
     pub asks_of_looks: u32,
     /// One of [`hooks`].
     pub hooks: u32,
+    /// The rule that tells of looks in vain, plus one; 0: none does. What it says is advice and no evidence.
+    pub advisory: u32,
+    /// The number of such looks that are still told of.
+    pub advice_left: u32,
     /// The number of the next record.
     pub seq: u64,
     /// Acts observed, by [`count::slot`].
@@ -66,6 +70,9 @@ pub struct Jail {
     pub called: [u8; COUNT],
 }
 
+/// Looks in vain that are told of: a program may have thousands, and nobody reads more of them.
+const ADVICE: u32 = 256;
+
 impl Jail {
     /// A jail that nothing happened in yet.
     #[must_use]
@@ -83,6 +90,8 @@ impl Jail {
             has_roles: 0,
             asks_of_looks: 0,
             hooks: hooks::NONE,
+            advisory: 0,
+            advice_left: ADVICE,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -101,7 +110,7 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 48 + 8 + 2 * 8 * count::SLOTS + 48 + size_of::<Outsider>() + 8 * FILTERED_WORDS + COUNT
+        == 56 + 8 + 2 * 8 * count::SLOTS + 48 + size_of::<Outsider>() + 8 * FILTERED_WORDS + COUNT
 );
 
 /// A process outside of a jail that sent a signal to a process in it.

@@ -30,7 +30,7 @@ pub use table::{
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;

@@ -194,6 +194,42 @@ pub enum Kind {
     },
 }
 
+impl Kind {
+    /// The paths that stand for the file that was acted on: the kernel's own, and arguments where there is nothing else.
+    pub fn paths_mut(&mut self) -> Vec<&mut Vec<u8>> {
+        match self {
+            Self::Exec {
+                file, raw, script, ..
+            } => [Some(&mut file.path), raw.as_mut().filter(|_| *script)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            Self::Open {
+                file: Some(file), ..
+            }
+            | Self::Map {
+                file: Some(file), ..
+            } => vec![&mut file.path],
+            Self::ExecAttempt { raw, .. } | Self::Open { raw, .. } => raw.paths_mut(),
+            Self::Change { object, new, .. } => {
+                let mut paths = object.paths_mut();
+                paths.extend(new);
+                paths
+            }
+            Self::Network {
+                address: Address::UnixPath(path),
+                ..
+            } => vec![path],
+            Self::Network { .. }
+            | Self::Question { .. }
+            | Self::Refused { .. }
+            | Self::Map { .. }
+            | Self::Fork { .. }
+            | Self::Exit { .. } => Vec::new(),
+        }
+    }
+}
+
 /// A file, as the kernel resolved it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
@@ -224,6 +260,10 @@ pub struct Raw {
 }
 
 impl Raw {
+    fn paths_mut(&mut self) -> Vec<&mut Vec<u8>> {
+        self.base.iter_mut().chain([&mut self.bytes]).collect()
+    }
+
     /// The path that the argument names when no symlink is on the way: from [`Raw::base`] on when
     /// it is relative, without `//`, `.` and `..`. A relative argument whose start is not known
     /// stays as it is.

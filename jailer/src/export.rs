@@ -7,6 +7,7 @@
 
 mod content;
 mod destination;
+mod into;
 mod links;
 mod walk;
 
@@ -14,7 +15,8 @@ use turnkey_facts::export::{ExportBounds, Exported, Scope};
 
 use crate::jail::JailExit;
 pub(crate) use content::copy;
-pub use destination::{DestinationError, ExportDestination};
+pub use destination::{DestinationError, ExportDestination, ExportMode};
+pub use into::IntoError;
 pub(crate) use links::WrittenFiles;
 
 impl JailExit {
@@ -31,6 +33,11 @@ impl JailExit {
     ) -> Result<Exported, DestinationError> {
         let sides = self.overlay.as_ref().ok_or(DestinationError::NoOverlay)?;
         let directory = destination.open()?;
-        Ok(walk::export(sides, &directory, scope, bounds))
+        let write = |to: &_| walk::export(sides, to, (scope, bounds), &directory);
+        match destination.mode() {
+            ExportMode::New => Ok(write(&directory)),
+            ExportMode::Into { replaces } => into::export(&directory, replaces, write)
+                .map_err(|error| destination.refused(error)),
+        }
     }
 }

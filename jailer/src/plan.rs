@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
+use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
@@ -43,8 +43,6 @@ pub struct JailCommand {
     pub environment: Vec<(OsString, OsString)>,
     /// The directory that appears as the workspace: absolute, canonical.
     pub workdir: PathBuf,
-    /// The paths of that directory that lead to the workspace inside, too: absolute, without `.` and `..`.
-    pub own_paths: Vec<PathBuf>,
     /// The directory below the workspace in which the program starts: relative, empty for the workspace itself.
     pub start: PathBuf,
 }
@@ -173,6 +171,8 @@ pub enum RootfsStep {
     /// A worthless file in the workspace, with the directories on the way; in the place of the
     /// caller's own file when there is one. It lands where the program's writes do.
     Decoy {
+        /// The path of the workspace inside the jail.
+        workspace: PathBuf,
         /// The path inside the jail.
         path: PathBuf,
         /// The content.
@@ -287,6 +287,12 @@ pub enum PlanError {
         "the working directory is {0}, which belongs to the system; start in a directory of your own, or name one with --workdir DIR"
     )]
     SystemWorkdir(PathBuf),
+    /// A working directory that cannot stand at its own path.
+    #[error(
+        "the working directory {0} cannot stand at its own path in the jail: either it is no part of the jail (`workdir.mode = \"none\"`), or a `root`, an `at` or \
+         /workspace itself is there; leave `--at-host-path` out (`workdir.at`), and use `--own-path always` for a symlink"
+    )]
+    HostPlace(PathBuf),
     /// A name that nobody has looked up.
     #[error("{0} is allowed, and its name has no address; check it, or write the address itself")]
     Unresolved(String),
@@ -357,12 +363,20 @@ impl Plan {
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);
         }
-        for place in places(filesystem, host) {
+        let workdir = command.workdir.as_path();
+        let workspace = match filesystem.workdir.at {
+            WorkdirPlace::Workspace => Path::new(WORKSPACE),
+            WorkdirPlace::Host => workdir,
+        };
+        for place in places(filesystem, host, workdir) {
             match place {
                 PlannedMount::Host { named, writable } => {
                     builder.host_path(host, named, writable)?
                 }
                 PlannedMount::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
+                PlannedMount::Workspace(source) => {
+                    builder.workdir_at_host(filesystem.workdir.mode, source, most)?
+                }
             }
         }
         let in_workspace = |decoy: &&PathBuf| decoy.starts_with(WORKSPACE);
@@ -374,18 +388,20 @@ impl Plan {
             builder.decoy(decoy)?;
         }
         builder.devices()?;
-        builder.workdir(filesystem.workdir, &command.workdir, most)?;
-        for decoy in filesystem.decoys.iter().filter(in_workspace) {
-            builder.decoy_in_workspace(decoy);
+        if filesystem.workdir.at == WorkdirPlace::Workspace {
+            builder.workdir(filesystem.workdir.mode, workdir, workspace, most)?;
         }
-        for path in &command.own_paths {
-            builder.own_path(path);
+        for decoy in filesystem.decoys.iter().filter(in_workspace) {
+            builder.decoy_in_workspace(decoy, workspace);
+        }
+        for path in &filesystem.names {
+            builder.own_path(path, workspace);
         }
         builder.check_lists()?;
         builder.order();
         let environment = environment(policy, &command.environment);
         // Joined with nothing, it would end in a slash.
-        let directory: PathBuf = Path::new(WORKSPACE)
+        let directory: PathBuf = workspace
             .components()
             .chain(command.start.components())
             .collect();

@@ -305,13 +305,17 @@ impl SourceOpener<'_> {
                 attributes: set,
             },
             RootfsStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
-            RootfsStep::Decoy { path, content } => {
-                self.decoys.add(path, content);
+            RootfsStep::Decoy {
+                workspace,
+                path,
+                content,
+            } => {
+                if let Ok(inside) = path.strip_prefix(workspace) {
+                    self.decoys.add(inside, content);
+                }
                 let on_the_way: Vec<_> = path.ancestors().skip(1).collect();
-                let below = on_the_way
-                    .iter()
-                    .rev()
-                    .filter(|above| is_below_workspace(above));
+                let is_below = |above: &&Path| above.starts_with(workspace) && above != workspace;
+                let below = on_the_way.into_iter().rev().filter(is_below);
                 ReplayStep::Decoy {
                     directories: below.map(|above| SplitPath::from_absolute(above)).collect(),
                     path: relative(path),
@@ -319,7 +323,7 @@ impl SourceOpener<'_> {
                 }
             }
             RootfsStep::Overlay { source, path, size } => {
-                let kept = kept(self.layer, path, self.id)?;
+                let kept = kept(self.layer, Path::new(WORKSPACE), self.id)?;
                 let (replay, sides) = overlay::workspace((source, kept), path, *size, self.id)?;
                 self.overlay = Some(sides);
                 replay
@@ -362,10 +366,6 @@ impl SourceOpener<'_> {
         require_kind(&opened, directory).map_err(failed("trust in the profile's root", path))?;
         view(&opened, path, directory, set)
     }
-}
-
-fn is_below_workspace(path: &Path) -> bool {
-    path.starts_with(WORKSPACE) && path != Path::new(WORKSPACE)
 }
 
 fn attach(mount: OwnedFd, path: &Path) -> ReplayStep {

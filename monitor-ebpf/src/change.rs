@@ -305,6 +305,7 @@ pub fn leave(
     new = new.forget(scratch);
     verdict = verdict.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = advised(jail, verdict, result);
     verdict = verdict.forget(scratch);
     // Of what a program looks at or makes, only what a rule has something against is told. Branch-free,
     // so that the verifier does not fork states for each operand.
@@ -335,6 +336,22 @@ pub fn leave(
     scratch.record.args = refusable(regs, result);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
+}
+
+/// The verdict without what is mere advice, unless the look was in vain and not many were before.
+#[inline(always)]
+fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
+    const ENOENT: i64 = -2;
+    if u32::from(verdict.rule) != jail.advisory() {
+        return verdict;
+    }
+    let left = jail.advice_left();
+    let before = left.get();
+    if result != ENOENT || before == 0 {
+        return Verdict::NONE;
+    }
+    left.set(before - 1);
+    verdict
 }
 
 /// The second, third and fifth argument, when the filter may have answered because of one of them. Branch-free, so that

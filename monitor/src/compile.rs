@@ -194,6 +194,14 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// The rule that is mere advice, plus one; 0 for none.
+    pub(crate) fn advisory(&self) -> u32 {
+        let rule = self.definitions.iter().position(|rule| rule.advice);
+        plus_one(rule).into()
+    }
+}
+
 /// Compiles a policy for a tier.
 ///
 /// # Errors

@@ -347,6 +347,7 @@ impl Monitor {
             } else {
                 started::NOT
             },
+            advisory: self.rules.advisory(),
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
             filtered: if self.tree.is_some() {
                 [0; FILTERED_WORDS]

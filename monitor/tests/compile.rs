@@ -6,6 +6,8 @@ mod actors;
 mod below;
 #[path = "compile/home.rs"]
 mod home;
+#[path = "compile/names.rs"]
+mod names;
 #[path = "compile/own.rs"]
 mod own;
 mod random;

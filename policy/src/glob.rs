@@ -25,6 +25,8 @@ pub use parse::{GlobError, GlobErrorKind};
 pub struct Glob {
     text: String,
     tokens: Vec<Token>,
+    /// The names of one directory, where it has several.
+    names: Vec<Vec<u8>>,
 }
 
 /// One piece of a pattern.
@@ -60,10 +62,16 @@ impl Glob {
     /// When the text is not a pattern; the error says where and why.
     pub fn parse(text: &str) -> Result<Self, GlobError> {
         let tokens = parse::tokens(text)?;
-        Ok(Self {
-            text: text.to_owned(),
+        Ok(Self::of(text.to_owned(), tokens))
+    }
+
+    fn of(text: String, tokens: Vec<Token>) -> Self {
+        let names = Vec::new();
+        Self {
+            text,
             tokens,
-        })
+            names,
+        }
     }
 
     /// The pattern of these paths and of everything below them, whatever bytes they have.
@@ -76,25 +84,22 @@ impl Glob {
         let texts = paths.iter().map(|path| String::from_utf8_lossy(path));
         let heads = paths.iter().map(|path| vec![Token::Literal(bare(path))]);
         let below = vec![Token::Literal(b"/".to_vec()), Token::AnyPath];
-        Self {
-            text: format!("{{{}}}{{,/**}}", texts.collect::<Vec<_>>().join(",")),
-            tokens: vec![
+        Self::of(
+            format!("{{{}}}{{,/**}}", texts.collect::<Vec<_>>().join(",")),
+            vec![
                 Token::OneOf(heads.collect()),
                 Token::OneOf(vec![Vec::new(), below]),
             ],
-        }
+        )
     }
 
     /// The pattern of what any of these matches.
     #[must_use]
     pub(crate) fn any_of(globs: Vec<Self>) -> Self {
         let texts: Vec<&str> = globs.iter().map(Self::as_str).collect();
-        Self {
-            text: format!("{{{}}}", texts.join(",")),
-            tokens: vec![Token::OneOf(
-                globs.into_iter().map(|glob| glob.tokens).collect(),
-            )],
-        }
+        let text = format!("{{{}}}", texts.join(","));
+        let tokens = globs.into_iter().map(|glob| glob.tokens).collect();
+        Self::of(text, vec![Token::OneOf(tokens)])
     }
 
     /// The pattern of what this one, which speaks of any directory, or of this one alone, matches in a directory.
@@ -102,14 +107,12 @@ impl Glob {
         let front = [directory, b"/"].concat();
         match self.tokens.as_slice() {
             [Token::Literal(root), Token::AnyDirectories, rest @ ..] if root == b"/" => {
-                Some(Self {
-                    text: format!(
-                        "{}{}",
-                        String::from_utf8_lossy(directory),
-                        self.text.replacen("**/", "/", 1).replacen("//", "/", 1)
-                    ),
-                    tokens: [&[Token::Literal(front)], rest].concat(),
-                })
+                let text = format!(
+                    "{}{}",
+                    String::from_utf8_lossy(directory),
+                    self.text.replacen("**/", "/", 1).replacen("//", "/", 1)
+                );
+                Some(Self::of(text, [&[Token::Literal(front)], rest].concat()))
             }
             [Token::Literal(start), ..] if start.starts_with(&front) => Some(self.clone()),
             _ => None,
@@ -128,9 +131,26 @@ impl Glob {
         &self.tokens
     }
 
+    /// The names of the directory that has several, if the pattern knows of one: what it says of a file in it, it says
+    /// of that file under each of them.
+    #[must_use]
+    pub fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    /// Says what the pattern says of a file in a directory of several names under each of these.
+    pub(crate) fn name(&mut self, names: &[Vec<u8>]) {
+        self.names = names.to_vec();
+    }
+
     /// True when the pattern matches the whole path.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
+        self.matches_spelling(path)
+            || other_names(path, &self.names).any(|path| self.matches_spelling(&path))
+    }
+
+    fn matches_spelling(&self, path: &[u8]) -> bool {
         let mut start = vec![false; path.len() + 1];
         start[0] = true;
         advance_all(&self.tokens, start, path)[path.len()]
@@ -180,6 +200,15 @@ impl std::str::FromStr for Glob {
     fn from_str(text: &str) -> Result<Self, GlobError> {
         Self::parse(text)
     }
+}
+
+/// The path by each of the names of a directory that it lies in, or is.
+fn other_names<'a>(path: &'a [u8], names: &'a [Vec<u8>]) -> impl Iterator<Item = Vec<u8>> + 'a {
+    let rests = names.iter().filter_map(|name| {
+        let rest = path.strip_prefix(name.as_slice())?;
+        (rest.is_empty() || rest.starts_with(b"/")).then_some(rest)
+    });
+    rests.flat_map(|rest| names.iter().map(move |name| [name, rest].concat()))
 }
 
 fn spellings(tokens: &[Token], most: usize) -> Option<Vec<Vec<u8>>> {

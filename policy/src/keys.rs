@@ -62,7 +62,7 @@ pub struct ProfileKey {
 pub struct KeyFlag {
     /// The name, without the two dashes.
     pub name: &'static str,
-    /// The placeholder of its value in the help.
+    /// The placeholder of its value in the help; empty for a switch, which has none.
     pub value: &'static str,
     /// The heading it stands under in the help.
     pub heading: &'static str,

@@ -61,6 +61,7 @@ pub mod syscalls;
 mod tables;
 mod values;
 pub mod visible;
+mod workspace;
 
 pub use actor::ActorPaths;
 pub use address::{Ports, Subnet, SubnetError};
@@ -87,7 +88,7 @@ pub use reserved::is_reserved;
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 pub use tables::{
     AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,
-    JailIdentity, JailLimits, NetworkPolicy, Rule, ScratchMount, SyscallPolicy,
+    JailIdentity, JailLimits, NetworkPolicy, Rule, ScratchMount, SyscallPolicy, WorkdirPolicy,
 };
 
 /// The directory of the jail at which the caller's appears, and the program's home.

@@ -97,6 +97,16 @@ impl NetworkMode {
     }
 }
 
+/// The place of the caller's directory in the jail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorkdirPlace {
+    /// `/workspace`, wherever it lies on the host.
+    #[default]
+    Workspace,
+    /// Its own path on the host; `/workspace` is a symlink to it.
+    Host,
+}
+
 /// The response to lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {

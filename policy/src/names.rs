@@ -6,6 +6,7 @@
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
     OwnPath, ProcView, RootMode, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    WorkdirPlace,
 };
 
 /// A closed set of words with one name each.
@@ -130,6 +131,8 @@ names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "non
 
 names!(RootMode { ReadOnly => "read-only", Overlay => "overlay" });
 
+names!(WorkdirPlace { Workspace => "workspace", Host => "host" });
+
 names!(OwnPath { Known => "known", Always => "always", Never => "never" });
 
 names!(ToolchainMode { None => "none", Auto => "auto" });
@@ -168,6 +171,7 @@ mod tests {
         assert_round_trip::<OnLoss>();
         assert_round_trip::<LimitResponse>();
         assert_round_trip::<OwnPath>();
+        assert_round_trip::<WorkdirPlace>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();

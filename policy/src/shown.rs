@@ -5,7 +5,7 @@
 //! of its own paths is shown ([`Rule::silent`]), and no pattern of it matches there.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::glob::Glob;
 use crate::policy::Policy;
@@ -19,15 +19,29 @@ impl Policy {
             rules, filesystem, ..
         } = self;
         for rule in rules.iter_mut().filter(|rule| rule.hidden) {
-            rule.silent = shown_of(rule, filesystem);
+            rule.silent = shown_of(rule, places(filesystem));
+        }
+    }
+
+    /// Settles that one rule, which is added last, speaks of paths at which the host has something else than the jail, and of none
+    /// in these places.
+    pub fn settle_unlike_host(&mut self, rule: usize, own: &[&str]) {
+        let Self {
+            rules, filesystem, ..
+        } = self;
+        if let Some(rule) = rules.get_mut(rule) {
+            rule.silent = shown_of(
+                rule,
+                of_the_host(filesystem).chain(own.iter().map(Path::new)),
+            );
         }
     }
 }
 
 /// The pattern of all that a profile shows and some pattern of the rule may speak of.
-fn shown_of(rule: &Rule, filesystem: &FilesystemPolicy) -> Option<Glob> {
+fn shown_of<'p>(rule: &Rule, places: impl Iterator<Item = &'p Path>) -> Option<Glob> {
     let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();
-    let mut shown: Vec<&Path> = places(filesystem)
+    let mut shown: Vec<&Path> = places
         .filter(|place| {
             heads
                 .iter()
@@ -41,11 +55,17 @@ fn shown_of(rule: &Rule, filesystem: &FilesystemPolicy) -> Option<Glob> {
     (!shown.is_empty()).then(|| Glob::at_or_below(&shown))
 }
 
-/// The places that a profile names. A tree of its own shows all that is in it.
+/// The places that a profile names.
 fn places(filesystem: &FilesystemPolicy) -> impl Iterator<Item = &Path> {
+    let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());
+    of_the_host(filesystem).chain(scratch)
+}
+
+/// The places of which the jail shows what the host has. A tree of the profile's own shows all that is in it.
+fn of_the_host(filesystem: &FilesystemPolicy) -> impl Iterator<Item = &Path> {
     let given = filesystem.read.iter().chain(&filesystem.write);
     let given = given.map(|given| given.place().as_path());
-    let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());
     let whole = filesystem.root.iter().map(|_| Path::new("/"));
-    given.chain(scratch).chain(whole)
+    let workspace = filesystem.names.iter().map(PathBuf::as_path);
+    given.chain(whole).chain(workspace)
 }

@@ -21,7 +21,7 @@ pub use enforcement::EnforcementPolicy;
 pub(crate) use environment::EnvironmentKeys;
 pub use environment::JailEnvironment;
 pub(crate) use filesystem::FilesystemKeys;
-pub use filesystem::{FilesystemPolicy, HostPath, ScratchMount};
+pub use filesystem::{FilesystemPolicy, HostPath, ScratchMount, WorkdirPolicy};
 pub(crate) use identity::IdentityKeys;
 pub use identity::JailIdentity;
 pub use limits::JailLimits;
@@ -40,7 +40,7 @@ pub(crate) const KEYS: &[&[ProfileKey]] = &[
     filesystem::READ,
     filesystem::WRITE,
     filesystem::ScratchKeys::KEYS,
-    filesystem::WORKDIR,
+    filesystem::WorkdirKeys::KEYS,
     NetworkKeys::KEYS,
     network::AllowedKeys::KEYS,
     LimitKeys::KEYS,

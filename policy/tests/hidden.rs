@@ -98,6 +98,17 @@ fn a_place_that_is_added_later_counts_once_it_is_settled() {
     assert_eq!(decided(&policy, "/home/eve/.profile"), Some("notice"));
 }
 
+#[test]
+fn the_workspace_at_its_own_path_is_shown() {
+    let mut policy = showing(&[]);
+    policy.filesystem.names.push("/home/ada".into());
+    policy.settle_workspace();
+    for shown in ["/home/ada/.profile", "/workspace/.profile"] {
+        assert_eq!(decided(&policy, shown), None, "{shown}");
+    }
+    assert_eq!(decided(&policy, "/home/adam/.profile"), Some("notice"));
+}
+
 /// Every place that a profile shows costs the kernel's table states, also where no notice meets it.
 #[test]
 fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {

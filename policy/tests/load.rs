@@ -48,7 +48,7 @@ fn what_is_not_said_is_as_strict_as_untrusted() {
     assert_eq!(policy.name, "test");
     assert_eq!(policy.enforcement.mode, EnforcementMode::Enforce);
     assert_eq!(policy.network.mode, NetworkMode::None);
-    assert_eq!(policy.filesystem.workdir, WorkdirMode::Overlay);
+    assert_eq!(policy.filesystem.workdir.mode, WorkdirMode::Overlay);
     assert!(policy.filesystem.read.is_empty() && policy.filesystem.write.is_empty());
     assert_eq!(policy.enforcement.on_loss, OnLoss::Mark);
     assert_eq!(policy.enforcement.required.len(), Layer::ALL.len());
@@ -122,7 +122,7 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.filesystem.write[0].path, Path::new("/srv/out"));
     assert_eq!(policy.filesystem.scratch[0].path, Path::new("/tmp"));
     assert_eq!(policy.filesystem.scratch[0].size, 2 << 20);
-    assert_eq!(policy.filesystem.workdir, WorkdirMode::ReadOnly);
+    assert_eq!(policy.filesystem.workdir.mode, WorkdirMode::ReadOnly);
     assert_eq!(policy.filesystem.decoys, [Path::new("/etc/shadow")]);
     assert_eq!(policy.network.mode, NetworkMode::Loopback);
     let limits = &policy.limits;

@@ -8,7 +8,7 @@ use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task}
 use turnkey_policy::{
     AttemptKind, EnforcementPolicy, FilesystemPolicy, Glob, HostPath, JailEnvironment,
     JailIdentity, JailLimits, NetworkPolicy, OpenAccess, Policy, Rule, RuleAction, ScratchMount,
-    Severity, SyscallPolicy, WorkdirMode,
+    Severity, SyscallPolicy, WorkdirPolicy,
 };
 
 use super::Clock;
@@ -82,9 +82,10 @@ fn filesystem() -> FilesystemPolicy {
             size: 64 * MIB,
             why: String::new(),
         }],
-        workdir: WorkdirMode::Overlay,
+        workdir: WorkdirPolicy::default(),
         own_path: turnkey_policy::OwnPath::Known,
         decoys: vec![PathBuf::from("/etc/shadow")],
+        names: Vec::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use turnkey_jailer::host::storage::mounts_below;
 use turnkey_jailer::paths;
-use turnkey_policy::{LARGEST_PROFILE, OwnPath, Policy, WORKSPACE, WorkdirMode};
+use turnkey_policy::{LARGEST_PROFILE, OwnPath, Policy, WORKSPACE, WorkdirMode, WorkdirPlace};
 
 use crate::files;
 use turnkey_report::escape;
@@ -98,7 +98,8 @@ impl RunDirectory {
     /// The mount points below the directory, relative to it, which an overlay shows without what is mounted there.
     pub(crate) fn mounts_hidden(&self, policy: &Policy) -> Vec<String> {
         const MOST: usize = 100;
-        let (WorkdirMode::Overlay, Ok(workdir)) = (policy.filesystem.workdir, self.canonical())
+        let (WorkdirMode::Overlay, Ok(workdir)) =
+            (policy.filesystem.workdir.mode, self.canonical())
         else {
             return Vec::new();
         };
@@ -116,15 +117,21 @@ impl RunDirectory {
         let Ok(workdir) = self.canonical() else {
             return Vec::new();
         };
-        if filesystem.workdir == WorkdirMode::None || filesystem.own_path == OwnPath::Never {
+        if filesystem.workdir.mode == WorkdirMode::None {
             return Vec::new();
         }
         let mut names = vec![workdir.clone()];
         names.extend(self.symlink_of(&workdir));
-        if filesystem.own_path == OwnPath::Known {
-            let told = told(policy, command, &workdir);
-            names.retain(|name| told.iter().any(|text| names_path(text, name)));
-        }
+        let told = match filesystem.own_path {
+            OwnPath::Known => told(policy, command, &workdir),
+            OwnPath::Always | OwnPath::Never => Vec::new(),
+        };
+        let stands_there = filesystem.workdir.at == WorkdirPlace::Host;
+        names.retain(|name| {
+            let is_told = || told.iter().any(|text| names_path(text, name));
+            let leads_there = filesystem.own_path == OwnPath::Always || is_told();
+            leads_there || stands_there && *name == workdir
+        });
         names
     }
 

@@ -18,7 +18,9 @@ use turnkey_report::{
 
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
+use crate::missing_hint::AdvisoryRule;
 use crate::sinks::{Alerts, OpenSink};
+use crate::workspace_names::WorkspaceNames;
 use crate::{clock, machine};
 
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
@@ -45,6 +47,8 @@ pub struct EventSink<'o> {
     pub observer: &'o mut dyn RunObserver,
     aggregator: Aggregator,
     engine: BehaviourEngine,
+    /// The rule that tells of paths that were asked about in vain.
+    advisory: AdvisoryRule,
     /// The files that the next run on the same layer must not find by another name.
     pub guarded: GuardedFiles,
     writer: Option<EventWriter<BufWriter<File>>>,
@@ -52,6 +56,7 @@ pub struct EventSink<'o> {
     clock: Clock,
     /// The name of the run.
     id: String,
+    names: WorkspaceNames,
     alerts: Option<Alerts>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
     before_program: Option<Vec<Event>>,
@@ -93,11 +98,13 @@ impl<'o> EventSink<'o> {
             observer,
             aggregator: Aggregator::new(policy, clock),
             engine: BehaviourEngine::new(policy),
+            advisory: AdvisoryRule::of(policy),
             guarded: GuardedFiles::of(policy),
             writer,
             failed: None,
             clock,
             id: clock::run_id(),
+            names: WorkspaceNames::of(policy),
             alerts: None,
             before_program: None,
         }
@@ -216,6 +223,9 @@ impl<'o> EventSink<'o> {
     ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
+        let event = &*self.names.told(event);
+        let asked = self.advisory.told(event);
+        let (event, is_asked) = (asked.as_ref().unwrap_or(event), asked.is_some());
         let violation = self.aggregator.push(event).cloned();
         if let Some(alerts) = &mut self.alerts {
             alerts.live.event(event, self.aggregator.acting());
@@ -230,7 +240,8 @@ impl<'o> EventSink<'o> {
         {
             self.failed = writer.push(event).err();
         }
-        let kills = self.detect(event);
+        // Whoever asks about a path that nobody speaks of has done nothing.
+        let kills = !is_asked && self.detect(event);
         if let Some(alerts) = &mut self.alerts {
             alerts.behaviours(&self.engine);
         }

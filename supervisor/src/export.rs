@@ -30,7 +30,7 @@ impl WantedExport {
         policy: &Policy,
     ) -> anyhow::Result<WantedExport> {
         anyhow::ensure!(
-            policy.filesystem.workdir == WorkdirMode::Overlay,
+            policy.filesystem.workdir.mode == WorkdirMode::Overlay,
             "--export takes what was written over the working directory; \
              it needs `--workdir-mode overlay`"
         );

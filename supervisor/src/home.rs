@@ -19,11 +19,17 @@ pub fn settle(policy: &mut Policy, workdir: &Path, layer: Option<&Path>) {
     // What earlier runs have left is as much there as what the host has.
     let kept = layer.map(|layer| {
         let content = layer.join("content").join("%2Fworkspace");
-        Places(vec![(PathBuf::from(WORKSPACE), content)])
+        Places(names(policy).map(|name| (name, content.clone())).collect())
     });
     policy.settle_home(&homes, &|asked| {
         places.hold(asked) || kept.as_ref().is_some_and(|kept| kept.hold(asked))
     });
+}
+
+/// The paths of the workspace in the jail.
+fn names(policy: &Policy) -> impl Iterator<Item = PathBuf> {
+    let others = policy.filesystem.names.iter().cloned();
+    std::iter::once(PathBuf::from(WORKSPACE)).chain(others)
 }
 
 /// Directories and files of the jail, each with what of the host stands there.
@@ -36,8 +42,9 @@ impl Places {
         let given = given.map(|one| (one.place().clone(), one.path.clone()));
         let root = filesystem.root.iter();
         let root = root.map(|root| (PathBuf::from("/"), root.clone()));
-        let own = (filesystem.workdir != WorkdirMode::None)
-            .then(|| (PathBuf::from(WORKSPACE), workdir.to_owned()));
+        let has_own = filesystem.workdir.mode != WorkdirMode::None;
+        let own = names(policy).filter(|_| has_own);
+        let own = own.map(|name| (name, workdir.to_owned()));
         Self(root.chain(given).chain(own).collect())
     }
 

@@ -79,7 +79,7 @@ pub(crate) fn require_apart(
 ) -> anyhow::Result<()> {
     let filesystem = &policy.filesystem;
     anyhow::ensure!(
-        filesystem.workdir == WorkdirMode::Overlay,
+        filesystem.workdir.mode == WorkdirMode::Overlay,
         "a layer keeps what was written over the working directory; it needs `--workdir-mode overlay`"
     );
     let given = filesystem.read.iter().chain(&filesystem.write);

@@ -76,6 +76,7 @@ mod stdin;
 mod supervise;
 mod terminal;
 pub mod toolchain;
+mod workspace_names;
 
 pub use directory::RunDirectory;
 pub use event_sink::RunObserver;

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use turnkey_analysis::behaviour::SECRETS;
-use turnkey_policy::Glob;
-
+use turnkey_facts::Event;
+use turnkey_policy::{AttemptKind, Glob, Policy, Rule, RuleAction, Severity};
 use turnkey_report::{Report, Status};
 
 /// Paths named at most.
 const MOST: usize = 5;
 /// Trees that programs probe all the time and do without.
-const PROBED: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+const PROBED: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/selinux", "/etc/selinux"];
 
 /// Places of secrets: nobody is told to show those to a program.
 static SECRET: LazyLock<Vec<Glob>> = LazyLock::new(|| {
@@ -21,6 +21,62 @@ static SECRET: LazyLock<Vec<Glob>> = LazyLock::new(|| {
         .filter_map(|pattern| Glob::parse(pattern).ok())
         .collect()
 });
+
+/// Places that are the jail's own, or that every program asks about and nobody misses.
+const OWN: [&str; 8] = [
+    "/workspace",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/var/run",
+    "/etc/ld.so.preload",
+    "/node_modules",
+];
+
+/// Has the kernel tell of calls that only ask about a path which the profile does not show: stat(2), access(2) and their
+/// relatives are no events otherwise. Programs ask about thousands of paths that are not there, beside those that are, as
+/// on `PATH` and where modules are imported from: the directories of these are shown, and nothing is told of them. Nor is
+/// anything where no rule is about such calls, and the kernel does not look at them at all.
+pub fn ask(policy: &mut Policy) {
+    let mut rules = policy.rules.iter();
+    let (true, Ok(path)) = (
+        rules.any(|rule| rule.on.contains(&AttemptKind::Stat)),
+        Glob::parse("/?**"),
+    ) else {
+        return;
+    };
+    let rule = Rule {
+        path: vec![path],
+        hidden: true,
+        yields: true,
+        advice: true,
+        severity: Severity::Info,
+        ..Rule::new("asked-in-vain", [AttemptKind::Stat], RuleAction::Log)
+    };
+    policy.rules.push(rule);
+    policy.settle_unlike_host(policy.rules.len() - 1, &OWN);
+}
+
+/// The place among the rules of the one that [`ask`] adds. It is no rule of the profile, and nothing is told of it.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvisoryRule(Option<usize>);
+
+impl AdvisoryRule {
+    /// That of a policy.
+    pub fn of(policy: &Policy) -> AdvisoryRule {
+        AdvisoryRule(policy.rules.iter().position(|rule| rule.advice))
+    }
+
+    /// The event without that rule; `None` for one that has nothing to do with it.
+    pub fn told(self, event: &Event) -> Option<Event> {
+        let decision = event.decision?;
+        (Some(decision.rule) == self.0).then(|| Event {
+            decision: None,
+            ..event.clone()
+        })
+    }
+}
 
 /// Notes it in the report of a program that failed by itself. One that succeeded needed nothing, and one that was
 /// ended did not fail for that.

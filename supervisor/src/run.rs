@@ -24,7 +24,7 @@ use crate::settle::SettledPolicy;
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, scope};
+use crate::{advice, attach, clock, layer, missing_hint, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -143,6 +143,7 @@ pub fn run(
     let clock = clock::now();
     let events = (request.events.take(), request.redact);
     let names = std::mem::replace(&mut settled.names, Ok(()));
+    missing_hint::ask(&mut settled.policy);
     let mut sink = EventSink::new(events, &settled.policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     sink.alert(sinks, &settled.policy, &request.command)?;

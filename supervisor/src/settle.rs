@@ -39,7 +39,9 @@ impl SettledPolicy {
             Some(program) => toolchain::bring_in(&mut policy, program, directory)?,
             None => None,
         };
+        policy.filesystem.names = directory.own_paths(&policy, command);
         home::settle(&mut policy, directory.named(), directory.layer.as_deref());
+        policy.settle_workspace();
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
         Ok(SettledPolicy {
@@ -68,7 +70,7 @@ pub fn plan(
         policy.name
     );
     let host = Host::probe(policy)?;
-    let plan = Plan::new(policy, &host, self::command(policy, command, directory)?)?;
+    let plan = Plan::new(policy, &host, self::command(command, directory)?)?;
     let watched = required_layers::can_be_watched(strictness, &plan.host.ids);
     Ok(watched_or_not(plan, watched))
 }
@@ -79,16 +81,11 @@ pub(crate) fn watched_or_not(plan: Plan, watched: bool) -> Plan {
 }
 
 /// The command with its place.
-fn command(
-    policy: &Policy,
-    arguments: &[OsString],
-    directory: &RunDirectory,
-) -> anyhow::Result<JailCommand> {
+fn command(arguments: &[OsString], directory: &RunDirectory) -> anyhow::Result<JailCommand> {
     Ok(JailCommand {
         arguments: arguments.to_vec(),
         environment: std::env::vars_os().collect(),
         workdir: directory.canonical()?,
-        own_paths: directory.own_paths(policy, arguments),
         start: directory.start()?,
     })
 }

@@ -1,5 +1,8 @@
 //! What `--export` brings out of a hostile workspace, and that it touches nothing else.
 
+#[path = "export/into.rs"]
+mod into;
+
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;

@@ -1,5 +1,8 @@
 //! The caller's own paths inside: the working directory under its path on the host, a start below it, venvs in it.
 
+#[path = "own_path/at_host.rs"]
+mod at_host;
+
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;

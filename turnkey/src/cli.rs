@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod export;
 mod layers;
 mod live;
 mod monitor;
@@ -17,6 +18,7 @@ mod sinks;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
+pub use export::ExportArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
@@ -177,12 +179,9 @@ pub struct RunArguments {
     /// Do not redact credentials in arguments, paths and addresses of the report and the events
     #[arg(long, help_heading = "Output")]
     pub no_redact: bool,
-    /// Copy the workspace's files to this new or empty directory after the run
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
-    pub export: Option<PathBuf>,
-    /// Export only files that the run added or modified
-    #[arg(long, requires = "export", help_heading = "Files")]
-    pub export_changes: bool,
+    /// The export of the workspace.
+    #[command(flatten)]
+    pub export: ExportArguments,
     /// No verdict line and no explanation on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,

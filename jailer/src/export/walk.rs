@@ -26,8 +26,13 @@ use crate::rootfs::changes::is_whiteout;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::sys;
 
-/// Copies the workspace to `to`.
-pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bounds: ExportBounds) -> Exported {
+/// Copies the workspace to `to`, which is or lies in the `destination`.
+pub fn export(
+    sides: &OverlaySides,
+    to: &OwnedFd,
+    (scope, bounds): (Scope, ExportBounds),
+    destination: &OwnedFd,
+) -> Exported {
     let mut walk = ExportWalk {
         scope,
         bounds,
@@ -35,7 +40,7 @@ pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bounds: ExportBo
         root: to.as_fd(),
         written: WrittenFiles::default(),
         withheld: umask(),
-        itself: identity(to.as_fd()),
+        itself: [to, destination].map(|directory| identity(directory.as_fd())),
         decoys: &sides.decoys,
         exported: Exported::default(),
     };
@@ -72,8 +77,8 @@ struct ExportWalk<'a> {
     written: WrittenFiles,
     /// The rights that the caller's umask withholds.
     withheld: u32,
-    /// The directory that is written to may lie in the workspace.
-    itself: Option<(u64, u64)>,
+    /// The directory that is written to, and the one that it lies in, may lie in the workspace.
+    itself: [Option<(u64, u64)>; 2],
     decoys: &'a PlantedDecoys,
     exported: Exported,
 }
@@ -153,7 +158,7 @@ impl ExportWalk<'_> {
         let lower = merged.lower.filter(|_| !hides);
         let lower = lower.map(open).transpose()?.flatten();
         // What is being written must not be read as something to write.
-        let lower = lower.filter(|lower| identity(lower.as_fd()) != self.itself);
+        let lower = lower.filter(|lower| !self.itself.contains(&identity(lower.as_fd())));
         if upper.is_none() && lower.is_none() {
             return Ok(());
         }

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use turnkey_policy::{FilesystemPolicy, HostPath, ScratchMount};
+use turnkey_policy::{FilesystemPolicy, HostPath, ScratchMount, WorkdirPlace};
 
 use crate::host::{Host, PathFact};
 
 /// A mount that the profile asks for.
 pub(super) enum PlannedMount<'a> {
-    Host { named: &'a HostPath, writable: bool },
+    Host {
+        named: &'a HostPath,
+        writable: bool,
+    },
     Scratch(&'a ScratchMount),
+    /// The working directory, at its path on the host.
+    Workspace(&'a Path),
 }
 
 impl PlannedMount<'_> {
@@ -17,13 +22,18 @@ impl PlannedMount<'_> {
         match self {
             PlannedMount::Host { named, .. } => named.place(),
             PlannedMount::Scratch(scratch) => &scratch.path,
+            PlannedMount::Workspace(workdir) => workdir,
         }
     }
 }
 
 /// Directories before what they contain, or a later mount would hide an earlier one; and symlinks
 /// last: most lead to where something is by then.
-pub(super) fn places<'a>(filesystem: &'a FilesystemPolicy, host: &Host) -> Vec<PlannedMount<'a>> {
+pub(super) fn places<'a>(
+    filesystem: &'a FilesystemPolicy,
+    host: &Host,
+    workdir: &'a Path,
+) -> Vec<PlannedMount<'a>> {
     let read = filesystem.read.iter().map(|named| PlannedMount::Host {
         named,
         writable: false,
@@ -32,9 +42,11 @@ pub(super) fn places<'a>(filesystem: &'a FilesystemPolicy, host: &Host) -> Vec<P
         named,
         writable: true,
     });
+    let stands_there = filesystem.workdir.at == WorkdirPlace::Host;
     let mut places: Vec<_> = read
         .chain(write)
         .chain(filesystem.scratch.iter().map(PlannedMount::Scratch))
+        .chain(stands_there.then_some(PlannedMount::Workspace(workdir)))
         .collect();
     let is_symlink =
         |place: &PlannedMount<'_>| matches!(host.fact(place.path()), PathFact::Symlink { .. });

@@ -54,6 +54,8 @@ pub(super) enum MountOrigin {
     Elsewhere,
     /// The profile's own root.
     Root,
+    /// The workspace, at its path on the host: an overlay, in which nothing of what is mounted on the host shows.
+    Workspace,
 }
 
 impl RootfsBuilder {
@@ -213,7 +215,8 @@ impl RootfsBuilder {
             }
             return Ok(());
         }
-        if is_elsewhere && self.covering(path) == Some(MountOrigin::Host) {
+        let around = self.covering(path);
+        if is_elsewhere && matches!(around, Some(MountOrigin::Host | MountOrigin::Workspace)) {
             return Err(self.covered(path));
         }
         self.place(path, directory)?;
@@ -247,7 +250,7 @@ impl RootfsBuilder {
     /// host's path. The profile's own root may have anything there.
     fn place(&mut self, path: &Path, directory: bool) -> Result<(), PlanError> {
         match self.covering(path) {
-            Some(MountOrigin::Host) => return Ok(()),
+            Some(MountOrigin::Host | MountOrigin::Workspace) => return Ok(()),
             Some(MountOrigin::Root) => return self.require_place(path, directory),
             Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             None => {}
@@ -318,19 +321,43 @@ impl RootfsBuilder {
         Ok(())
     }
 
-    pub(super) fn decoy_in_workspace(&mut self, path: &Path) {
+    pub(super) fn decoy_in_workspace(&mut self, path: &Path, workspace: &Path) {
+        let below = path.strip_prefix(WORKSPACE).unwrap_or(path);
         self.steps.push(RootfsStep::Decoy {
-            path: path.to_owned(),
+            workspace: workspace.to_owned(),
+            path: workspace.join(below),
             content: identity::decoy(path),
         });
     }
 
-    /// Leads from the caller's own path of the workspace to it, unless the jail has something else there.
-    pub(super) fn own_path(&mut self, path: &Path) {
+    /// Leads from another path of the workspace to it, unless the jail has something else there.
+    pub(super) fn own_path(&mut self, path: &Path, workspace: &Path) {
         let is_taken = self.made.contains(path) || self.covering(path).is_some();
         if !is_taken && !is_reserved(path) {
-            self.symlink(path, Path::new(WORKSPACE));
+            self.symlink(path, workspace);
         }
+    }
+
+    /// The workspace at its path on the host, and `/workspace` leads there.
+    pub(super) fn workdir_at_host(
+        &mut self,
+        mode: WorkdirMode,
+        source: &Path,
+        most: u64,
+    ) -> Result<(), PlanError> {
+        let is_covered = matches!(
+            self.covering(source),
+            Some(MountOrigin::Elsewhere | MountOrigin::Root)
+        );
+        if mode == WorkdirMode::None || is_covered || is_reserved(source) && !is_no_workdir(source)
+        {
+            return Err(PlanError::HostPlace(source.to_owned()));
+        }
+        self.workdir(mode, source, source, most)?;
+        self.mounted
+            .insert(source.to_owned(), MountOrigin::Workspace);
+        self.symlink(Path::new(WORKSPACE), source);
+        Ok(())
     }
 
     /// The origin of the innermost mounted directory that `path` lies in, if any.
@@ -373,7 +400,7 @@ impl RootfsBuilder {
     /// A symlink of the host, which a mounted directory of the host has anyway.
     fn host_symlink(&mut self, path: &Path, text: &Path) -> Result<(), PlanError> {
         match self.covering(path) {
-            Some(MountOrigin::Host) => {}
+            Some(MountOrigin::Host | MountOrigin::Workspace) => {}
             Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             Some(MountOrigin::Root) => {
                 let (path, kind) = (path.to_owned(), "symlink");
@@ -466,9 +493,10 @@ impl RootfsBuilder {
         &mut self,
         workdir: WorkdirMode,
         source: &Path,
+        path: &Path,
         most: u64,
     ) -> Result<(), PlanError> {
-        let path = PathBuf::from(WORKSPACE);
+        let path = path.to_owned();
         if workdir != WorkdirMode::None && is_no_workdir(source) {
             return Err(PlanError::SystemWorkdir(source.to_owned()));
         }

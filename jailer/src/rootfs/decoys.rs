@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use turnkey_policy::WORKSPACE;
 
 use turnkey_facts::ChangedFile;
 
@@ -14,13 +13,11 @@ use turnkey_facts::ChangedFile;
 pub struct PlantedDecoys(BTreeMap<Vec<u8>, String>);
 
 impl PlantedDecoys {
-    /// Takes note of one more. A path outside of the workspace is none of these.
-    pub fn add(&mut self, path: &Path, content: &[u8]) {
-        if let Ok(inside) = path.strip_prefix(WORKSPACE) {
-            let digest = hex(&Sha256::digest(content));
-            self.0
-                .insert(inside.as_os_str().as_bytes().to_vec(), digest);
-        }
+    /// Takes note of one more.
+    pub fn add(&mut self, inside: &Path, content: &[u8]) {
+        let digest = hex(&Sha256::digest(content));
+        self.0
+            .insert(inside.as_os_str().as_bytes().to_vec(), digest);
     }
 
     /// True when a file of this path and content is an untouched decoy.
@@ -82,7 +79,7 @@ mod tests {
     #[test]
     fn what_was_planted_is_no_change_until_it_is_touched() {
         let mut decoys = PlantedDecoys::default();
-        decoys.add(Path::new("/workspace/.ssh/id_ed25519"), b"decoy");
+        decoys.add(Path::new(".ssh/id_ed25519"), b"decoy");
         let way = added(".ssh", None);
         let mut untouched = vec![way.clone(), added(".ssh/id_ed25519", Some(b"decoy"))];
         decoys.forget(&mut untouched);

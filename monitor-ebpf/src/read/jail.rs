@@ -103,6 +103,18 @@ impl JailCell {
         word!(self, asks_of_looks).get() != 0
     }
 
+    /// The rule that tells of looks in vain, plus one.
+    #[inline(always)]
+    pub fn advisory(self) -> u32 {
+        word!(self, advisory).get()
+    }
+
+    /// The number of looks in vain that are still told of. Two CPUs that take one at once may tell of one more.
+    #[inline(always)]
+    pub fn advice_left(self) -> Word {
+        word!(self, advice_left)
+    }
+
     #[inline(always)]
     pub fn is_canary(self) -> bool {
         word!(self, canary).get() != 0

@@ -34,12 +34,69 @@ impl Nfa {
         let mut nfa = Self::default();
         let start = nfa.add();
         let mut shared = Shared::default();
+        let mut names: &[Vec<u8>] = &[];
         for (index, pattern) in patterns.enumerate() {
+            // A policy has one directory of several names at most.
+            names = if names.is_empty() {
+                pattern.names()
+            } else {
+                names
+            };
             let tokens = pattern.tokens().iter();
             let last = tokens.fold(start, |from, token| shared.token(&mut nfa, token, from));
             nfa.complete[at(last)].push(index);
         }
+        let ends = names
+            .iter()
+            .map(|name| shared.literal(&mut nfa, name, start));
+        let ends: Vec<State> = ends.collect();
+        nfa.join(names, &ends);
         nfa
+    }
+
+    /// Goes on alike behind each name of one directory. `ends` are the states that these lead to byte by byte.
+    fn join(&mut self, names: &[Vec<u8>], ends: &[State]) {
+        let closures = self.closures();
+        let behind: Vec<_> = names
+            .iter()
+            .map(|name| self.reached(&closures, name))
+            .collect();
+        let inside: Vec<_> = names
+            .iter()
+            .map(|name| self.reached(&closures, &[name, b"/".as_slice()].concat()))
+            .collect();
+        let complete = behind.concat();
+        let complete: Vec<usize> = complete
+            .iter()
+            .flat_map(|state| self.complete(*state).to_vec())
+            .collect();
+        for end in ends {
+            self.complete[at(*end)].extend(&complete);
+            let directory = self.step(*end, Step::Byte(b'/'));
+            self.free[at(directory)].extend(inside.concat());
+        }
+    }
+
+    /// The states that a text leads to from the start.
+    fn reached(&self, closures: &[Vec<State>], text: &[u8]) -> Vec<State> {
+        let takes = |step: Step, byte: u8| match step {
+            Step::Byte(own) => own == byte,
+            Step::NotSlash => byte != b'/',
+            Step::Any => true,
+        };
+        let closed = |states: BTreeSet<State>| -> BTreeSet<State> {
+            states
+                .iter()
+                .flat_map(|state| closures[at(*state)].iter().copied())
+                .collect()
+        };
+        let start = closed(BTreeSet::from([0]));
+        let end = text.iter().fold(start, |from, byte| {
+            let steps = from.iter().flat_map(|state| self.steps(*state));
+            let taken = steps.filter(|(step, _)| takes(*step, *byte));
+            closed(taken.map(|(_, next)| *next).collect())
+        });
+        end.into_iter().collect()
     }
 
     /// The steps out of a state.
@@ -160,14 +217,16 @@ struct Shared<'t> {
 }
 
 impl<'t> Shared<'t> {
+    fn literal(&mut self, nfa: &mut Nfa, bytes: &[u8], from: State) -> State {
+        bytes.iter().fold(from, |end, byte| {
+            let next = self.by_byte.entry((end, *byte));
+            *next.or_insert_with(|| nfa.step(end, Step::Byte(*byte)))
+        })
+    }
+
     fn token(&mut self, nfa: &mut Nfa, token: &'t Token, from: State) -> State {
         if let Token::Literal(bytes) = token {
-            let mut end = from;
-            for byte in bytes {
-                let next = self.by_byte.entry((end, *byte));
-                end = *next.or_insert_with(|| nfa.step(end, Step::Byte(*byte)));
-            }
-            return end;
+            return self.literal(nfa, bytes, from);
         }
         let end = self.by_token.entry((from, token));
         *end.or_insert_with(|| nfa.token(token, from))

@@ -12,8 +12,8 @@ use super::{CompileError, compile_rules};
 use crate::answer::state_of;
 use crate::rows::Rows;
 
-/// A directory of the home that no pattern is likely to name.
-const OTHER: &[u8] = b"/workspace/\x01\x7f\x01";
+/// A directory of the home, behind its path, that no pattern is likely to name.
+const OTHER: &[u8] = b"/\x01\x7f\x01";
 
 /// Gives the home what it would have without the silence: the kind of the directories in it, or the answers of the rules that
 /// tell it from them.
@@ -34,21 +34,44 @@ pub(super) fn settle(
         rule.silent = None;
     }
     let speaking = compile_rules(&speaking, mode)?;
+    for home in names(rules) {
+        settle_at(&home, &speaking, table, rows)?;
+    }
+    Ok(())
+}
+
+/// The paths of the home in the jail.
+fn names(rules: &[Rule]) -> Vec<Vec<u8>> {
+    let mut patterns = rules.iter().flat_map(|rule| &rule.path);
+    let named = patterns.find(|pattern| !pattern.names().is_empty());
+    named.map_or_else(
+        || vec![WORKSPACE.as_bytes().to_vec()],
+        |pattern| pattern.names().to_vec(),
+    )
+}
+
+fn settle_at(
+    home: &[u8],
+    speaking: &Table,
+    table: &mut Table,
+    rows: &mut Rows,
+) -> Result<(), CompileError> {
     let states = |table: &Table| {
-        [WORKSPACE.as_bytes(), OTHER].map(|path| state_of(table, table.start, path))
+        let other = [home, OTHER].concat();
+        [home, &other].map(|path| state_of(table, table.start, path))
     };
-    let [home, other] = states(&speaking);
-    if speaking.inside[home] == speaking.inside[other] {
-        let [home, other] = states(table);
-        table.inside[home] = table.inside[other];
-        table.below[home] = table.below[other];
+    let [own, other] = states(speaking);
+    if speaking.inside[own] == speaking.inside[other] {
+        let [own, other] = states(table);
+        table.inside[own] = table.inside[other];
+        table.below[own] = table.below[other];
     } else {
-        let first = usize::from(speaking.below[home]);
+        let first = usize::from(speaking.below[own]);
         let roles = usize::try_from(speaking.role_count).unwrap_or(1);
-        let own = speaking.rows[first..first + roles].to_vec();
-        let [home, _] = states(table);
+        let answers = speaking.rows[first..first + roles].to_vec();
+        let [own, _] = states(table);
         // No row exceeds ROWS.
-        table.below[home] = u16::try_from(rows.place(own)).unwrap_or(0);
+        table.below[own] = u16::try_from(rows.place(answers)).unwrap_or(0);
         rows.write(table)?;
     }
     Ok(())

@@ -126,7 +126,7 @@ pub(super) fn writable(profile: &ParsedProfile, policy: &Policy) -> Vec<LintFind
 /// Patterns for all paths below the places where the jail can write.
 fn places(policy: &Policy) -> Vec<Glob> {
     let workspace =
-        (policy.filesystem.workdir != WorkdirMode::ReadOnly).then(|| Path::new(WORKSPACE));
+        (policy.filesystem.workdir.mode != WorkdirMode::ReadOnly).then(|| Path::new(WORKSPACE));
     let write = policy
         .filesystem
         .write

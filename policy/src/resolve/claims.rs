@@ -62,7 +62,7 @@ fn is_in_workspace(path: &Path) -> bool {
 
 /// A decoy in the workspace lands where the program's own writes do.
 fn check_workspace(profile: &ParsedProfile, decoy: &PathClaim<'_>) -> Option<Problem> {
-    let workdir = profile.filesystem.workdir.as_ref()?;
+    let workdir = profile.filesystem.workdir.mode.as_ref()?;
     if workdir.value != WorkdirMode::ReadOnly {
         return None;
     }

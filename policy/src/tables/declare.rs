@@ -25,6 +25,12 @@ pub(crate) trait KeyTable: Default {
     fn resolve(self) -> Self::Policy;
 }
 
+/// A part of the policy that stands in a table within another one.
+pub(crate) trait ReadAs: Sized {
+    /// That table as it was read.
+    type Keys: KeyTable<Policy = Self>;
+}
+
 /// Reads an entry of a list; `None` when something it needs is missing or wrong.
 pub(crate) fn entry<K: KeyTable<Policy = Option<T>>, T>(
     section: &mut SectionReader<'_, '_, '_>,
@@ -103,7 +109,7 @@ pub(crate) fn parse<T>(
 /// Declares a table of keys. From one row for each key follow the field of the policy, the field of the table as it was read,
 /// reading, merging, the default, the entry in the table of keys with its documentation, and the flag.
 ///
-/// A row is of a kind: `one` value, a `list`, a list of `tables`, a set of `words`, a `union` of sets, a `map`, or whatever a
+/// A row is of a kind: `one` value, another `table`, a `list`, a list of `tables`, a set of `words`, a `union` of sets, a `map`, or whatever a
 /// function reads by itself (`by`). An `entry` of a list can have keys that are `needed`. Fields `and` keys that stand on one side
 /// alone are named in the head.
 macro_rules! key_table {
@@ -227,6 +233,7 @@ macro_rules! by_kind {
     (parsed words $type:ty) => { Vec<$crate::error::Located<$type>> };
     (parsed union $type:ty) => { Vec<$crate::error::Located<Vec<$type>>> };
     (parsed map $type:ty) => { $type };
+    (parsed table $type:ty) => { <$type as $crate::tables::declare::ReadAs>::Keys };
     (parsed $kind:ident $type:ty) => { Option<$crate::error::Located<$type>> };
 
     (read one $section:ident, $name:expr, $read:expr) => { $section.value($name, $read) };
@@ -234,10 +241,14 @@ macro_rules! by_kind {
     (read tables $section:ident, $name:expr, $read:expr) => { $section.tables($name, $read) };
     (read by $section:ident, $name:expr, $read:expr) => { $read($section, $name) };
     (read map $section:ident, $name:expr, $read:expr) => { $read($section, $name) };
+    (read table $section:ident, $name:expr, $read:expr) => { $read($section, $name) };
     (read $kind:ident $section:ident, $name:expr, $read:expr) => { $section.list($name, $read) };
 
     (lay_over one $below:expr, $above:expr) => { $below = $above.or($below.take()) };
     (lay_over by $below:expr, $above:expr) => { $below = $above.or($below.take()) };
+    (lay_over table $below:expr, $above:expr) => {
+        $crate::tables::declare::KeyTable::lay_over(&mut $below, $above)
+    };
     (lay_over needed $below:expr, $above:expr) => { $below = $above.or($below.take()) };
     (lay_over $kind:ident $below:expr, $above:expr) => { $below.extend($above) };
     (lay_over $kind:ident $below:expr, $above:expr, $same:expr) => {
@@ -247,10 +258,12 @@ macro_rules! by_kind {
     (start_over one $given:expr) => {};
     (start_over by $given:expr) => {};
     (start_over needed $given:expr) => {};
+    (start_over table $given:expr) => {};
     (start_over $kind:ident $given:expr) => { $given.clear() };
 
     (resolve needed $given:expr) => { $given?.value };
     (resolve map $given:expr) => { $given };
+    (resolve table $given:expr) => { $crate::tables::declare::KeyTable::resolve($given) };
     (resolve union $given:expr) => { $given.into_iter().flat_map(|given| given.value).collect() };
     (resolve $kind:ident $given:expr) => { $crate::tables::declare::values($given) };
     (resolve $kind:ident $given:expr, $default:expr) => {

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::declare::{KeyTable, by_kind, entry, key_table, push, put, same_keys};
-use crate::error::Located;
+use super::declare::{KeyTable, ReadAs, by_kind, entry, key_table, push, put, same_keys};
 use crate::flags;
 use crate::keys::{ProfileKey, ValueForm, key, words};
-use crate::model::{OwnPath, ProcView, RootMode, ToolchainMode, WorkdirMode};
+use crate::model::{OwnPath, ProcView, RootMode, ToolchainMode, WorkdirMode, WorkdirPlace};
 use crate::read::SectionReader;
 use crate::values;
 
@@ -14,7 +13,11 @@ key_table! {
     ["filesystem"] of filesystem;
     /// `[filesystem]`.
     #[derive(Clone, Debug, PartialEq)]
-    policy FilesystemPolicy,
+    policy FilesystemPolicy and {
+        /// The paths besides `/workspace` that lead to the workspace in the jail: see
+        /// [`Policy::settle_workspace`](crate::Policy::settle_workspace).
+        names: Vec<PathBuf> = Vec::new(),
+    },
     read FilesystemKeys and {
         inherit: bool {
             form: Truth, read: values::truth, shown: "`true`",
@@ -64,11 +67,9 @@ key_table! {
         flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
         apply: |flag, into| push(&mut into.filesystem.scratch, flag, flags::scratch),
     }
-    workdir: by WorkdirMode {
-        form: Table, read: workdir, default: WorkdirMode::Overlay, shown: "",
-        about: "how the caller's directory appears at `/workspace`",
-        flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
-        apply: |flag, into| put(&mut into.filesystem.workdir, flag, values::word),
+    workdir: table WorkdirPolicy {
+        form: Table, read: nested, shown: "",
+        about: "how the caller's directory appears in the jail",
     }
     own_path: one OwnPath {
         form: Word(words::<OwnPath>), read: values::word, default: OwnPath::Known, shown: "`known`",
@@ -162,13 +163,32 @@ key_table! {
     }
 }
 
-#[rustfmt::skip]
-pub(super) const WORKDIR: &[ProfileKey] = &[
-    key("filesystem.workdir", "mode", ValueForm::Word(words::<WorkdirMode>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
-];
+key_table! {
+    ["filesystem.workdir"] of filesystem;
+    /// `[filesystem.workdir]`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    policy WorkdirPolicy, read WorkdirKeys;
+    mode: one WorkdirMode {
+        form: Word(words::<WorkdirMode>), read: values::word, default: WorkdirMode::Overlay, shown: "`overlay`",
+        about: "writable with the writes thrown away, read-only, or an empty scratch instead",
+        flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
+        apply: |flag, into| put(&mut into.filesystem.workdir.mode, flag, values::word),
+    }
+    at: one WorkdirPlace {
+        form: Word(words::<WorkdirPlace>), read: values::word, default: WorkdirPlace::Workspace, shown: "`workspace`",
+        about: "its path in the jail: `/workspace`, or the path that it has on the host, to which `/workspace` then leads",
+        flag: "at-host-path", value: "", under: "Files",
+        help: "The workspace stands at its own path of the host, and /workspace leads to it",
+        apply: |flag, into| put(&mut into.filesystem.workdir.at, flag, |_| Ok(WorkdirPlace::Host)),
+    }
+}
 
-fn workdir(section: &mut SectionReader<'_, '_, '_>, name: &str) -> Option<Located<WorkdirMode>> {
-    let mut mode = None;
-    section.section(name, |section| mode = section.value("mode", values::word));
-    mode
+impl ReadAs for WorkdirPolicy {
+    type Keys = WorkdirKeys;
+}
+
+fn nested<K: KeyTable>(section: &mut SectionReader<'_, '_, '_>, name: &str) -> K {
+    let mut keys = K::default();
+    section.section(name, |section| keys = K::read(section));
+    keys
 }

@@ -16,6 +16,9 @@ key_table! {
         /// what the home lacks. See [`Policy::settle_shown`](crate::Policy::settle_shown) and
         /// [`Policy::settle_home`](crate::Policy::settle_home).
         silent: Option<Glob> = None,
+        /// True for a rule of turnkey's own that no profile can have: a look that it speaks of is told where it found nothing, a few
+        /// hundred times at most, and is no violation.
+        advice: bool = false,
     },
     read RuleKeys and {
         replaces: bool {

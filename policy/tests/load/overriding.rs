@@ -60,7 +60,7 @@ fn every_flag_mirrors_its_key() {
         (Some("/var/tmp"), 8 << 20)
     );
     assert_eq!(
-        (policy.filesystem.workdir, policy.network.mode),
+        (policy.filesystem.workdir.mode, policy.network.mode),
         (WorkdirMode::None, NetworkMode::Loopback)
     );
     assert_eq!(policy.environment.pass, ["A", "B"]);

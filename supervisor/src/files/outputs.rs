@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use nix::sys::stat::{FileStat, fstat};
-use turnkey_jailer::export::ExportDestination;
+use turnkey_jailer::export::{ExportDestination, ExportMode};
 use turnkey_jailer::paths;
 use turnkey_policy::{Policy, WorkdirMode};
 
@@ -64,10 +64,10 @@ pub struct ToldSecret {
     name: String,
 }
 
-/// An output in the directory that an export needs empty.
+/// An output in the directory of an export, which an export needs empty, or would replace.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{what} {} would lie in {}, the directory of --export, which must be empty until the run is over; move it elsewhere",
+    "{what} {} would lie in {}, to which the program's own files are exported; move it elsewhere",
     file.display(), export.display()
 )]
 pub struct OutputInExport {
@@ -93,7 +93,7 @@ impl RunOutputs {
     pub fn find(
         report: Option<&Path>,
         events: Option<&Path>,
-        export: Option<&Path>,
+        export: Option<(&Path, ExportMode)>,
     ) -> anyhow::Result<RunOutputs> {
         let find = |what: &'static str, path: Option<&Path>| {
             let found = path.map(CallerOutput::find).transpose();
@@ -102,7 +102,8 @@ impl RunOutputs {
                 format!("could not write {what} to {path}")
             })
         };
-        let export = export.map(ExportDestination::check).transpose();
+        let export = export.map(|(path, mode)| ExportDestination::check(path, mode));
+        let export = export.transpose();
         RunOutputs {
             report: find("a report", report)?,
             events: find("events", events)?,
@@ -139,7 +140,7 @@ impl RunOutputs {
 
     /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
     fn settled(mut self) -> anyhow::Result<RunOutputs> {
-        self.require_empty_export()?;
+        self.require_none_in_export()?;
         let [stdout, stderr] = [1, 2].map(standard_stream);
         let mut takes_stdout = false;
         let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
@@ -173,7 +174,7 @@ impl RunOutputs {
         Ok(self)
     }
 
-    fn require_empty_export(&self) -> Result<(), OutputInExport> {
+    fn require_none_in_export(&self) -> Result<(), OutputInExport> {
         let Some(export) = self.export.as_ref().map(ExportDestination::place) else {
             return Ok(());
         };
@@ -199,6 +200,20 @@ impl RunOutputs {
             .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
         let export = self.export.iter().map(ExportDestination::place);
         let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
+        let replaced = self.export.iter().filter(|export| {
+            let is_replaced = ExportMode::Into { replaces: true };
+            export.mode() == is_replaced
+        });
+        for (what, file, place) in profiles.clone() {
+            let mut replaced = replaced.clone().map(ExportDestination::place);
+            if let Some(write) = replaced.find(|export| place.starts_with(export)) {
+                return Err(ReachableOutput {
+                    what,
+                    file: file.to_owned(),
+                    write: write.to_owned(),
+                });
+            }
+        }
         let writes = policy.filesystem.write.iter().map(|write| &write.path);
         let writes: Vec<_> = writes
             .map(|write| {
@@ -250,7 +265,7 @@ fn shown(policy: &Policy, directory: &RunDirectory) -> Vec<(PathBuf, PathBuf)> {
     let filesystem = &policy.filesystem;
     let given = filesystem.read.iter().chain(&filesystem.write);
     let given = given.map(|given| given.path.clone());
-    let has_workdir = filesystem.workdir != WorkdirMode::None;
+    let has_workdir = filesystem.workdir.mode != WorkdirMode::None;
     let workdir = has_workdir.then(|| directory.named().to_owned());
     let all = given.chain(filesystem.root.clone()).chain(workdir);
     all.chain(directory.layer.clone())

@@ -107,6 +107,35 @@ fn what_is_critical_stays_forbidden() {
     under(&profile, "cat /etc/shadow").expect_code(121);
 }
 
+/// Calls that open nothing are told of as those that do; what is asked about in passing is not.
+#[test]
+fn what_is_asked_about_and_missing_is_told_as_well() {
+    let place = scratch();
+    std::fs::create_dir(place.path().join("data")).expect("a test can write its own directory");
+    let data = place.path().join("data").display().to_string();
+    let said = format!(
+        "{data} does not exist in the jail, but does on this host: --read {data} shows it\n"
+    );
+    let failed = Run::new().shell(&format!("test -d {data} || exit 3"));
+    failed.expect(failed.stderr.contains(&said), "asked about alone");
+    let allowed = Run::new()
+        .option(&format!("--read {data}"))
+        .shell(&format!("test -d {data} || exit 3"));
+    allowed.expect_code(0);
+    let many = "import os, sys\nfor n in range(3000):\n os.path.exists(f'/opt/{n}/x')\nos.execvp('no-such-program', ['x'])";
+    let many = Run::new().run(&["/usr/bin/python3", "-c", many]);
+    many.expect(
+        !many.stderr.contains("but does on"),
+        "none of these is on the host",
+    );
+    many.expect(
+        many.at("/events/complete") == &serde_json::json!(true),
+        "nothing is lost",
+    );
+    let told = many.at("/events/seen/look").as_u64();
+    many.expect(told == Some(256), "nobody reads more");
+}
+
 /// One line, and right: of a program that failed, and of nothing that the host does not have or nobody should be shown.
 #[test]
 fn what_is_missing_is_told_in_one_line_to_who_failed_for_it() {

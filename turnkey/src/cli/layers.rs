@@ -10,10 +10,10 @@ use clap::{Args, Subcommand};
 pub struct LayerArguments {
     /// Keep what the run writes to /workspace, and to a tree of --root-mode overlay, in the layer of this name, and
     /// begin with what earlier runs have kept there
-    #[arg(long, value_name = "NAME", conflicts_with = "export")]
+    #[arg(long, value_name = "NAME", conflicts_with = "exports")]
     pub keep: Option<String>,
     /// The same with the layer in this directory: a layer, empty, or not there yet
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "export"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "exports"])]
     pub layer: Option<PathBuf>,
 }
 

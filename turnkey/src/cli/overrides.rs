@@ -55,7 +55,9 @@ fn argument(flag: &KeyFlag) -> Arg {
         } else {
             ArgAction::Set
         });
-    if flag.is_path {
+    if flag.value.is_empty() {
+        argument.num_args(0).default_missing_value("true")
+    } else if flag.is_path {
         argument.value_parser(value_parser!(PathBuf))
     } else {
         argument

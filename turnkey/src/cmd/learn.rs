@@ -25,8 +25,8 @@ use turnkey_monitor::Tier;
 use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy};
 
 use crate::cli::{
-    ColourWhen, LayerArguments, LearnArguments, ResidenceArguments, RunArguments, SinkArguments,
-    StrictnessArguments,
+    ColourWhen, ExportArguments, LayerArguments, LearnArguments, ResidenceArguments, RunArguments,
+    SinkArguments, StrictnessArguments,
 };
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
@@ -232,9 +232,8 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         no_redact: false,
         colour: ColourWhen::Auto,
         syscalls: true,
-        export: None,
+        export: ExportArguments::default(),
         layer: LayerArguments::default(),
-        export_changes: false,
         quiet: arguments.quiet,
         terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),

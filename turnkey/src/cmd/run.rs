@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use turnkey_facts::Event;
-use turnkey_facts::export::Scope;
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
@@ -30,7 +29,7 @@ use crate::terminal;
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = RunOutputs::find(report, events, arguments.export.as_deref())?
+    let outputs = RunOutputs::find(report, events, arguments.export.destination())?
         .and_sinks(arguments.sinks.find()?)?;
     let layer = layers::wanted(&arguments.layer)?;
     let entered = enter();
@@ -71,9 +70,9 @@ pub fn under(
     let output = relayed_to(takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
     let report_file = report_file.transpose()?;
-    let export = match (&arguments.export, outputs.export) {
-        (Some(path), Some(destination)) => {
-            let scope = scope(arguments.export_changes);
+    let export = match (arguments.export.destination(), outputs.export) {
+        (Some((path, _)), Some(destination)) => {
+            let scope = arguments.export.scope();
             Some(WantedExport::new(
                 destination,
                 path,
@@ -122,13 +121,6 @@ pub fn under(
     // did; it has been told above.
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
     Ok(done)
-}
-
-fn scope(changes_alone: bool) -> Scope {
-    match changes_alone {
-        true => Scope::Changes,
-        false => Scope::Everything,
-    }
 }
 
 /// Opens a file of the caller's.

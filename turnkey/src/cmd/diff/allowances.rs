@@ -207,7 +207,7 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
         return true;
     }
     if path.starts_with(WORKSPACE) {
-        return want != FileWant::Write || filesystem.workdir != WorkdirMode::ReadOnly;
+        return want != FileWant::Write || filesystem.workdir.mode != WorkdirMode::ReadOnly;
     }
     let mut given = filesystem.read.iter().map(|given| given.place().as_path());
     want != FileWant::Write

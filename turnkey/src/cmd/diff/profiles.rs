@@ -251,7 +251,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
         let what = format!("see {} as its root", shown(root));
         new.push(one("file", &what, "it has another root"));
     }
-    if below.workdir == WorkdirMode::ReadOnly && above.workdir != WorkdirMode::ReadOnly {
+    if below.workdir.mode == WorkdirMode::ReadOnly && above.workdir.mode != WorkdirMode::ReadOnly {
         new.push(one(
             "file",
             "write /workspace",

@@ -55,7 +55,7 @@ impl TreeRow {
                 why: decoy(path, plan),
                 ..row("file", path)
             },
-            RootfsStep::Decoy { path, content } => TreeRow {
+            RootfsStep::Decoy { path, content, .. } => TreeRow {
                 size: u64::try_from(content.len()).ok(),
                 why: decoy(path, plan),
                 ..row("decoy", path)

@@ -197,7 +197,7 @@ fn add_places_to_make_in(
     }
     let filesystem = &sources.policy.filesystem;
     let mut places = scratch(sources.policy);
-    if filesystem.workdir != WorkdirMode::ReadOnly {
+    if filesystem.workdir.mode != WorkdirMode::ReadOnly {
         places.push(WORKSPACE.as_bytes().to_vec());
     }
     let written = filesystem.write.iter();
