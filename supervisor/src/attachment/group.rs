@@ -304,8 +304,9 @@ impl Drop for BesideGroup {
     }
 }
 
+/// As the groups of jails: to be opened, and locked, by its owner and root alone.
 fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {
-    nix::sys::stat::mkdirat(directory, name, Mode::from_bits_truncate(0o755))
+    nix::sys::stat::mkdirat(directory, name, Mode::S_IRWXU)
 }
 
 /// Opens a group below another, through no link and not above it.
