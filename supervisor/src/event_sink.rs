@@ -228,7 +228,8 @@ impl<'o> EventSink<'o> {
         if let Some(writer) = &mut self.writer
             && self.failed.is_none()
         {
-            self.failed = writer.push(event).err();
+            // The report's own rows: the number of a process is the same in both, also of one that was there before.
+            self.failed = writer.push(event, self.aggregator.acting()).err();
         }
         let kills = self.detect(event);
         if let Some(alerts) = &mut self.alerts {

@@ -249,7 +249,10 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
     let group = OthersGroup::new();
     let mut others = Others::start(&group.below("below"));
     let path = group.path.display().to_string();
-    let attached = Attached::to(&["--cgroup", &path], &[]);
+    let directory = scratch();
+    let events = directory.path().join("events.jsonl");
+    let options = ["--events", events.to_str().expect("a name")];
+    let attached = Attached::to(&["--cgroup", &path], &options);
     assert_ne!(others.ask("read /etc/hostname"), "");
     assert_eq!(others.end(), None);
     let (code, report, said) = attached.end();
@@ -266,6 +269,14 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
             .is_some_and(|exe| exe.contains("python"))
     );
     assert!(!found["open"].as_array().expect("a list").is_empty());
+    // It has one number, in the events too.
+    let text = std::fs::read_to_string(&events).expect("events are there");
+    let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&first["process"]["pid"], &first["process"]["exec_id"]),
+        (&found["pid"], &report["processes"][0]["exec_id"]),
+        "{text}"
+    );
     // The tree of processes knows it from before.
     assert!(
         report["processes"][0]["exe"]["path"]
