@@ -13,7 +13,7 @@ mod listener;
 mod peer;
 
 pub use feed::LiveFeed;
-pub use found::{FirstLine, Followed, FollowedRun, LiveLook};
+pub use found::{FirstLine, Followed, FollowedRun, LiveLook, lives};
 pub use listener::{FollowerListener, next};
 
 /// The beginning of the names, without the zero that makes them abstract.

@@ -198,6 +198,56 @@ fn a_container_that_is_made_anew_is_watched_under_the_attachment_to_the_group_ab
     );
 }
 
+/// Ids are unique below one `--root` of a runtime; there may be several.
+#[test]
+fn two_living_containers_of_one_id_have_a_report_each() {
+    let (one, other, group) = (scratch(), scratch(), OthersGroup::new());
+    let id = format!("twice-{}", std::process::id());
+    let start = |directory: &Path, name: &str| {
+        bundle(directory, &format!("{}/{name}", group.name));
+        add_hook(directory, one.path());
+        let mut runc = Command::new("runc");
+        runc.arg("--root").arg(directory.join("root"));
+        Container::by(runc, directory, &id)
+    };
+    let beginning = |file: &Path| {
+        eventually("its watcher watches", || {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            text.contains("\"found_count\"")
+        });
+    };
+    let first = start(one.path(), "one");
+    let report = one.path().join(format!("{id}.json"));
+    beginning(&report);
+    let second = start(other.path(), "other");
+    let mut beside = None;
+    eventually("the other has a report, too", || {
+        let entries = std::fs::read_dir(one.path())
+            .expect("it is there")
+            .flatten();
+        let name = |path: &std::path::PathBuf| {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            name.starts_with(&format!("{id}-")) && name.ends_with(".json")
+        };
+        beside = entries.map(|entry| entry.path()).find(name);
+        beside.is_some()
+    });
+    let beside = beside.expect("found above");
+    beginning(&beside);
+    assert_eq!([first.end(), second.end()], [137, 137]);
+    for (file, name) in [(report, "one"), (beside, "other")] {
+        let (report, text) = of_the_end(&file);
+        assert_eq!(report["status"], "killed_by_policy", "{text}");
+        assert_eq!(
+            report["attached"]["group"],
+            format!("{}/{name}", group.name)
+        );
+    }
+}
+
 /// The command that stands where an engine expects runc.
 fn wrapper(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());

@@ -55,10 +55,8 @@ impl Followed {
     ///
     /// # Errors
     /// When the names cannot be read.
-    #[expect(clippy::disallowed_methods, reason = "of /proc")]
     pub fn find(&mut self) -> anyhow::Result<()> {
-        let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;
-        let named = named(&String::from_utf8_lossy(&table));
+        let named = sockets()?;
         // A name that is gone may be forgotten: no two runs share one.
         self.tried
             .retain(|run| named.iter().any(|it| it.run == *run));
@@ -219,6 +217,25 @@ fn connected(run: &str) -> Option<UnixStream> {
     let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
     connect(socket.as_raw_fd(), &address).ok()?;
     Some(UnixStream::from(socket))
+}
+
+/// True when the run of this id lives, and is of this user or, for root, of any. Called in a process without other threads, as
+/// [`Followed`].
+///
+/// # Errors
+/// When the names cannot be read.
+pub fn lives(run: &str) -> anyhow::Result<bool> {
+    let is_meant = |named: &&Named| named.run == run;
+    Ok(sockets()?
+        .iter()
+        .filter(is_meant)
+        .any(|named| follow(named).is_some()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+fn sockets() -> anyhow::Result<Vec<Named>> {
+    let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;
+    Ok(named(&String::from_utf8_lossy(&table)))
 }
 
 /// The runs' sockets in the kernel's list, each name once.
