@@ -177,6 +177,11 @@ impl JailCgroups {
         self.id
     }
 
+    /// The path of the v2 directory.
+    pub fn path(&self) -> &Path {
+        self.names.unified()
+    }
+
     /// The v2 directory.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()

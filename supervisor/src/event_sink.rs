@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
@@ -13,11 +14,13 @@ use turnkey_jailer::{CurrentUsage, Running};
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::live::LiveRun;
 use turnkey_report::{
-    Aggregator, AlertWriter, Attachment, Clock, EventLines, EventWriter, KnownProcess, Observations,
+    Aggregator, AlertWriter, Attachment, Clock, EventLines, EventWriter, KnownProcess,
+    Observations, OtherWatcher,
 };
 
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
+use crate::others::OtherWatchers;
 use crate::sinks::{Alerts, OpenSink};
 use crate::{clock, machine};
 
@@ -53,6 +56,8 @@ pub struct EventSink<'o> {
     /// The name of the run.
     id: String,
     alerts: Option<Alerts>,
+    /// Other turnkeys that watch the same processes; `None` while this one does not.
+    others: Option<OtherWatchers>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
     before_program: Option<Vec<Event>>,
 }
@@ -70,6 +75,8 @@ pub struct EventSummary {
     pub id: String,
     /// The sinks and the followers, who are told of the verdict.
     pub alerts: Option<Alerts>,
+    /// Other turnkeys that watched the same processes, and the number of those beyond.
+    pub watchers: (Vec<OtherWatcher>, u64),
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
@@ -99,6 +106,7 @@ impl<'o> EventSink<'o> {
             clock,
             id: clock::run_id(),
             alerts: None,
+            others: None,
             before_program: None,
         }
     }
@@ -138,7 +146,10 @@ impl<'o> EventSink<'o> {
     pub fn listen(&mut self, is_watched: bool) -> Option<FollowerListener> {
         let live = &mut self.alerts.as_mut()?.live;
         live.run_mut().whole &= is_watched;
-        let listening = FollowerListener::of(&self.id);
+        let group = self.others.as_ref().map(OtherWatchers::group);
+        let listening = FollowerListener::of(&self.id, group);
+        // From here on others find this run, and it them.
+        self.others.iter_mut().for_each(OtherWatchers::look_first);
         let told = |error| {
             let line =
                 format!("`turnkey top` and `turnkey events` will not find this run: {error}");
@@ -147,8 +158,28 @@ impl<'o> EventSink<'o> {
         listening.map_err(told).ok()
     }
 
-    /// Takes in those who may follow; `usage` is what the group uses now.
-    pub fn join(&mut self, came: Vec<UnixStream>, usage: impl FnOnce() -> Option<CurrentUsage>) {
+    /// From here on the group in `directory` is watched, by the program of this number.
+    pub fn watches(&mut self, directory: &Path, program: u32) {
+        self.others = OtherWatchers::of(&self.id, directory, program);
+    }
+
+    /// Looks who else watches now.
+    pub fn look_at_others(&mut self) {
+        self.others.iter_mut().for_each(OtherWatchers::look);
+    }
+
+    /// Takes in those who may follow, and hears those who say that they watch, too; `usage` is what the group uses now.
+    pub fn join(
+        &mut self,
+        mut came: Vec<UnixStream>,
+        usage: impl FnOnce() -> Option<CurrentUsage>,
+    ) {
+        if let Some(others) = &mut self.others {
+            came = came
+                .into_iter()
+                .filter_map(|stream| others.hear(stream))
+                .collect();
+        }
         if let Some(alerts) = &mut self.alerts {
             alerts.join(came, usage);
         }
@@ -252,6 +283,7 @@ impl<'o> EventSink<'o> {
             engine: self.engine,
             id: self.id,
             alerts: self.alerts,
+            watchers: self.others.map(OtherWatchers::finish).unwrap_or_default(),
             unwritten: written.err(),
         }
     }

@@ -147,6 +147,7 @@ pub fn supervise(
             }
             if matches!(input, LoopInput::Tick) {
                 sink.observer.tick(running);
+                sink.look_at_others();
                 inputs.look.was(running.is_still());
             }
             if let LoopInput::Followers(came) = &mut input {
@@ -162,6 +163,9 @@ pub fn supervise(
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
         }
+        let rest = inputs.followers.as_ref().map(FollowerListener::rest);
+        sink.join(rest.unwrap_or_default(), || None);
+        sink.look_at_others();
         Ok(course)
     })
 }

@@ -3,6 +3,7 @@
 mod limits;
 mod required;
 mod robust;
+mod several;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

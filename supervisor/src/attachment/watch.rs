@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::group::ForeignGroup;
 use super::guard::Guard;
 use crate::event_sink::EventSink;
-use crate::live;
+use crate::live::{self, FollowerListener};
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -141,6 +141,7 @@ pub fn watch(
             }
             if looked.elapsed() >= LONGEST_TICK {
                 looked = Instant::now();
+                sink.look_at_others();
                 monitor.forget_orphans()?;
             }
             match input {
@@ -173,6 +174,10 @@ pub fn watch(
                 break;
             }
         }
+        // Those that came at last, and those who may have ended it.
+        let rest = followers.as_ref().map(FollowerListener::rest);
+        sink.join(rest.unwrap_or_default(), || Some(group.now()));
+        sink.look_at_others();
         Ok(course)
     })
 }
