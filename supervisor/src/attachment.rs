@@ -239,7 +239,8 @@ fn attempt(
     let begun = std::time::Instant::now();
     let course = watch(watched, (group, had_processes), guard, &mut monitor, sink)?;
     let let_go = group.is_populated();
-    if let_go {
+    // Of a group in which nobody was, no end of a process shows that the programs looked.
+    if let_go || !course.had_processes {
         monitor.detach()?;
     }
     attached.seconds = begun.elapsed().as_secs_f64();

@@ -466,6 +466,25 @@ fn a_group_that_is_let_go_lives_on_unwatched_and_what_was_told_is_whole() {
     assert_eq!(others.end(), None);
 }
 
+/// Nothing was there to be seen, and nothing is missing.
+#[test]
+fn a_group_in_which_nobody_was_is_let_go_as_whole_and_clean() {
+    let group = OthersGroup::new();
+    let attached = Attached::to(&["--cgroup", &group.name], &["--for", "10ms"]);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str(), report["verdict"].as_str()),
+        (0, Some("ended"), Some("clean")),
+        "{said}"
+    );
+    assert_eq!(report["events"]["complete"], true, "{said}");
+    assert_eq!(report["findings"], serde_json::json!([]), "{said}");
+    // One that came and went is seen to have ended.
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    Others::start(&group.path).end();
+    assert_eq!(attached.end().1["verdict"], "clean");
+}
+
 #[test]
 fn a_turnkey_that_is_killed_takes_its_rules_with_it() {
     let group = OthersGroup::new();

@@ -29,6 +29,8 @@ pub struct AttachmentCourse {
     pub killed_for_loss: bool,
     /// Killed because of a behaviour that the policy has it die of.
     pub killed_for_behaviour: bool,
+    /// Some process was in the group at some time.
+    pub had_processes: bool,
 }
 
 /// The machinery of waiting, made before the group is taken.
@@ -178,6 +180,7 @@ pub fn watch(
         let rest = followers.as_ref().map(FollowerListener::rest);
         sink.join(rest.unwrap_or_default(), || Some(group.now()));
         sink.look_at_others();
+        course.had_processes = state.was_populated || group.is_populated();
         Ok(course)
     })
 }
