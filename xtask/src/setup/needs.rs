@@ -69,6 +69,11 @@ pub const EXAMPLES: &[Need] = &[
 /// For the end-to-end tests: the programs that people run in jails and under the shipped profiles, and who may.
 pub const END_TO_END: &[Need] = &[
     Need {
+        package: "curl",
+        probe: Probe::File("/usr/bin/curl"),
+        why: "sends alerts to receivers behind TLS",
+    },
+    Need {
         package: "default-jdk-headless",
         probe: Probe::File("/usr/bin/javac"),
         why: "compiles and runs under the profile java",
@@ -102,6 +107,11 @@ pub const END_TO_END: &[Need] = &[
         package: "npm",
         probe: Probe::File("/usr/bin/npm"),
         why: "runs scripts under the profile node",
+    },
+    Need {
+        package: "openssl",
+        probe: Probe::File("/usr/bin/openssl"),
+        why: "makes the certificates of such receivers",
     },
     Need {
         package: "procps",
