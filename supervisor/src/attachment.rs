@@ -231,7 +231,7 @@ fn attempt(
     attached.found_count = found_count;
     attached.groups_below = groups_below;
     if found_count == 0 {
-        sink.await_program();
+        sink.await_program(teller.policy);
     }
     teller.begin(&attached)?;
     sink.attached(&attached);

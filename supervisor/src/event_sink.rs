@@ -1,5 +1,8 @@
 //! The sink of a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
 
+mod before_program;
+
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,7 +12,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
-use turnkey_facts::{Event, Kind};
+use turnkey_facts::Event;
 use turnkey_jailer::{CurrentUsage, Running};
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::live::LiveRun;
@@ -18,6 +21,7 @@ use turnkey_report::{
     Observations, OtherWatcher,
 };
 
+use self::before_program::BeforeProgram;
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
 use crate::others::OtherWatchers;
@@ -59,11 +63,8 @@ pub struct EventSink<'o> {
     /// Other turnkeys that watch the same processes; `None` while this one does not.
     others: Option<OtherWatchers>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
-    before_program: Option<Vec<Event>>,
+    before_program: Option<BeforeProgram>,
 }
-
-/// Most events that are kept until a group's first program is started: a runtime makes a few hundred.
-const MOST_BEFORE: usize = 4096;
 
 /// The summary of a run's events.
 pub struct EventSummary {
@@ -203,29 +204,23 @@ impl<'o> EventSink<'o> {
     /// Keeps events from the detectors until the first program is started: whoever fills an empty group, such as a
     /// container's runtime, mounts and makes namespaces there for it. Rules are the kernel's, and act all the same. Where no
     /// program is started at all, the detectors get everything in the end.
-    pub fn await_program(&mut self) {
-        self.before_program = Some(Vec::new());
+    pub fn await_program(&mut self, policy: &Policy) {
+        self.before_program = Some(BeforeProgram::of(policy));
     }
 
     /// Hands an event to the detectors, unless it is of a time before the first program.
     fn detect(&mut self, event: &Event) -> bool {
-        match &mut self.before_program {
-            Some(_) if matches!(event.kind, Kind::Exec { .. }) => self.before_program = None,
-            Some(before) if before.len() < MOST_BEFORE => {
-                before.push(event.clone());
+        let mut kills = false;
+        if let Some(before) = &mut self.before_program {
+            let Some(first) = before.take(event, before_program::is_runtime) else {
                 return false;
+            };
+            self.before_program = None;
+            for event in &first {
+                kills |= self.engine.see(event);
             }
-            Some(before) => {
-                // No runtime: whoever does so much is judged by it.
-                let before = std::mem::take(before);
-                self.before_program = None;
-                before.iter().for_each(|event| {
-                    self.engine.see(event);
-                });
-            }
-            None => {}
         }
-        self.engine.see(event)
+        self.engine.see(event) || kills
     }
 
     /// The name of the run.
@@ -247,7 +242,9 @@ impl<'o> EventSink<'o> {
     ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     pub fn see(&mut self, event: &Event) -> bool {
-        let violation = self.aggregator.push(event).cloned();
+        let before = self.before_program.as_ref();
+        let told = before.map_or(Cow::Borrowed(event), |before| before.told(event));
+        let violation = self.aggregator.push(&told).cloned();
         if let Some(alerts) = &mut self.alerts {
             alerts.live.event(event, self.aggregator.acting());
             violation
@@ -271,7 +268,8 @@ impl<'o> EventSink<'o> {
 
     /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
     pub fn finish(mut self, records: Option<u64>) -> EventSummary {
-        for event in self.before_program.take().unwrap_or_default() {
+        let before = self.before_program.take().unwrap_or_default();
+        for event in before.rest() {
             self.engine.see(&event);
         }
         let finish = |writer: EventWriter<_>| writer.finish(records);

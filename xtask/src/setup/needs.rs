@@ -144,6 +144,11 @@ pub const END_TO_END: &[Need] = &[
         why: "makes a container that turnkey is attached to",
     },
     Need {
+        package: "strace",
+        probe: Probe::File("/usr/bin/strace"),
+        why: "holds a container's runtime up, as a busy host does",
+    },
+    Need {
         package: "uidmap",
         probe: Probe::File("/usr/bin/newuidmap"),
         why: "gives an unprivileged caller of the tests a range of ids",
