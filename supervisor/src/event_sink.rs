@@ -164,6 +164,11 @@ impl<'o> EventSink<'o> {
         self.others = OtherWatchers::of(&self.id, directory, program);
     }
 
+    /// Tells others that watch processes of the group that all of it is killed now.
+    pub fn tell_of_kill(&self) {
+        self.others.iter().for_each(OtherWatchers::tell_of_kill);
+    }
+
     /// Looks who else watches now.
     pub fn look_at_others(&mut self) {
         self.others.iter_mut().for_each(OtherWatchers::look);

@@ -156,6 +156,7 @@ impl OtherWatchers {
                     .as_os_str()
                     .as_bytes()
                     .to_vec(),
+                kills: false,
             },
         )
     }
@@ -167,7 +168,9 @@ impl OtherWatchers {
         let Some(told) = name.and_then(Announcement::of) else {
             return Some(stream);
         };
-        if told.is_of(&stream) {
+        if told.is_of(&stream) && told.kills {
+            self.note_killer(&told.run);
+        } else if told.is_of(&stream) {
             let place = match told.group == self.own.id {
                 true => WatcherPlace::Same,
                 false => WatcherPlace::Below,
@@ -177,6 +180,38 @@ impl OtherWatchers {
             self.take(told.run, place, self.name(&directory));
         }
         None
+    }
+
+    /// Tells those below, and others of the same group, that all of it is killed now. Before the kill: they end with it.
+    pub fn tell_of_kill(&self) {
+        if self.known.is_empty() {
+            return;
+        }
+        let told = Announcement {
+            run: self.run.clone(),
+            group: self.own.id,
+            name: Vec::new(),
+            kills: true,
+        };
+        let is_above = |run: &str| {
+            let mut rows = self.rows.iter();
+            let at = |row: &OtherWatcher| row.place == WatcherPlace::Above;
+            rows.any(|row| at(row) && row.run.as_deref() == Some(run))
+        };
+        let runs = runs_that_watch().into_iter();
+        for run in runs.filter(|run| self.known.contains(&run.run) && !is_above(&run.run)) {
+            announce(&run, &told);
+        }
+    }
+
+    /// Notes one above, or of the same group, that has said that it kills.
+    fn note_killer(&mut self, run: &str) {
+        let others = self
+            .rows
+            .iter_mut()
+            .filter(|row| row.place != WatcherPlace::Below);
+        let others = others.filter(|row| row.run.as_deref() == Some(run));
+        others.for_each(|row| row.killed = true);
     }
 
     fn take(&mut self, run: String, place: WatcherPlace, group: String) {

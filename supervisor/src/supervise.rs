@@ -143,6 +143,7 @@ pub fn supervise(
                 continue;
             }
             if answer(&input, running, monitor, &mut course, sink) {
+                sink.tell_of_kill();
                 running.kill()?;
             }
             if matches!(input, LoopInput::Tick) {
@@ -163,9 +164,9 @@ pub fn supervise(
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
         }
+        sink.look_at_others();
         let rest = inputs.followers.as_ref().map(FollowerListener::rest);
         sink.join(rest.unwrap_or_default(), || None);
-        sink.look_at_others();
         Ok(course)
     })
 }

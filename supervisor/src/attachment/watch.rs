@@ -168,6 +168,7 @@ pub fn watch(
             course.killed_for_loss |= monitor.condemned_for_loss();
             let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
             if must_die && !state.killed {
+                sink.tell_of_kill();
                 group.kill().context("the group could not be killed: cgroup.kill")?;
                 state.killed = true;
                 deadline = Some(Instant::now() + DYING);
@@ -177,9 +178,10 @@ pub fn watch(
             }
         }
         // Those that came at last, and those who may have ended it.
+        // In this order: one that is gone from the kernel has told of its kill before.
+        sink.look_at_others();
         let rest = followers.as_ref().map(FollowerListener::rest);
         sink.join(rest.unwrap_or_default(), || Some(group.now()));
-        sink.look_at_others();
         course.had_processes = state.was_populated || group.is_populated();
         Ok(course)
     })

@@ -1,4 +1,4 @@
-//! The word of a run that watches a group below another's: the name of the socket from which it connects.
+//! The word of a run that watches a group below another's, or that kills what another one watches, too: the name of the socket from which it connects.
 //!
 //! A name is whole as soon as the connection is made, so the other side need not wait for it, nor this side for the other: a run may be
 //! over before it is heard.
@@ -14,8 +14,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket
 use super::found::NamedRun;
 use super::peer::Peer;
 
-/// The beginning of such a name.
-const PREFIX: &[u8] = b"turnkey-watches/";
+/// The beginnings of such a name: of one that watches, and of one that kills all of its group.
+const PREFIXES: [(&[u8], bool); 2] = [(b"turnkey-watches/", false), (b"turnkey-kills/", true)];
 /// The longest name, unix(7), without the zero in front.
 const LONGEST: usize = 107;
 
@@ -29,11 +29,16 @@ pub struct Announcement {
     /// The path of that group below the one of who is told; only its end, where it is long. By the time it is heard, the
     /// group may be gone.
     pub name: Vec<u8>,
+    /// True when it kills all of its group.
+    pub kills: bool,
 }
 
 impl Announcement {
     fn text(&self) -> Vec<u8> {
-        let mut text = PREFIX.to_vec();
+        let prefix = PREFIXES.into_iter().find(|(_, kills)| *kills == self.kills);
+        let mut text = prefix
+            .map(|(prefix, _)| prefix.to_vec())
+            .unwrap_or_default();
         text.extend(format!("{}/{:x}/", self.run, self.group).bytes());
         let left = LONGEST.saturating_sub(text.len());
         let cut = self.name.len().saturating_sub(left);
@@ -43,7 +48,9 @@ impl Announcement {
 
     /// The announcement that is in a name; `None` where it is another one.
     pub fn of(name: &[u8]) -> Option<Announcement> {
-        let told = name.strip_prefix(PREFIX)?;
+        let mut prefixes = PREFIXES.into_iter();
+        let (told, kills) =
+            prefixes.find_map(|(prefix, kills)| Some((name.strip_prefix(prefix)?, kills)))?;
         let mut parts = told.splitn(3, |byte| *byte == b'/');
         let run = std::str::from_utf8(parts.next()?).ok()?;
         let group = std::str::from_utf8(parts.next()?).ok()?;
@@ -53,6 +60,7 @@ impl Announcement {
             run: run.to_owned(),
             group: u64::from_str_radix(group, 16).ok()?,
             name: parts.next()?.to_vec(),
+            kills,
         })
     }
 
@@ -91,8 +99,14 @@ mod tests {
             run: "6a1-2b".to_owned(),
             group: 0x1f3,
             name: b"jobs/turnkey-1-0".to_vec(),
+            kills: false,
         };
         assert_eq!(Announcement::of(&told.text()), Some(told.clone()));
+        let killing = Announcement {
+            kills: true,
+            ..told.clone()
+        };
+        assert_eq!(Announcement::of(&killing.text()), Some(killing));
         let long = Announcement {
             name: [vec![b'x'; 300], b"/end".to_vec()].concat(),
             ..told

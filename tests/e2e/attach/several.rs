@@ -143,6 +143,12 @@ fn a_jail_does_not_leave_the_watched_group_that_it_is_started_in() {
     let (group, directory) = (OthersGroup::new(), scratch());
     let report = directory.path().join("report.json");
     let runner = ["--mode", "observe", "--profile", "runner"];
+    // As on every host of systemd, where the hierarchy is of version 2 alone.
+    let enabled = super::hierarchy().join("cgroup.subtree_control");
+    let offered = std::fs::read_to_string(super::hierarchy().join("cgroup.controllers"));
+    if offered.is_ok_and(|offered| offered.contains("memory")) {
+        std::fs::write(enabled, "+memory +pids +cpu").expect("root may");
+    }
     let control = run_in(&group.path, &report, &["true"]);
     assert_eq!(control.status.code(), Some(0), "the control: {control:?}");
     let outer = Attached::to(&["--cgroup", &group.name], &runner);
