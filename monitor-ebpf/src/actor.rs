@@ -10,6 +10,7 @@ use crate::automaton;
 use crate::emit::{self, Current};
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::verifier::Forget;
 
 const AT_FDCWD: i32 = -100;
 
@@ -138,7 +139,7 @@ pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> 
     if jail.has_roles() {
         actor = read::actor(&process_of(task));
     }
-    let actor = Actor(read::forgotten(scratch, actor.0));
+    let actor = Actor(actor.0.forget(scratch));
     Before {
         actor,
         steady: actor.thread() == thread,
@@ -175,7 +176,7 @@ pub fn script(
         }
         _ => NO_SCRIPT,
     };
-    read::forgotten(scratch, u64::from(kind)) as u32
+    kind.forget(scratch)
 }
 
 #[inline(always)]
@@ -227,7 +228,7 @@ pub fn executes(
         let exe = automaton::kind_of_path(scratch, table, exe);
         role = automaton::role_of(table, exe, script);
     }
-    let role = read::forgotten(scratch, u64::from(role)) as u32;
+    let role = role.forget(scratch);
     if !read::keep_actor(&process_of(task), actor.in_role(role)) {
         emit::fault(jail);
     }

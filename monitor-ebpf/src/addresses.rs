@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::on;
 use turnkey_abi::{PEERS, Peer, Table, family, role};
 
 use crate::automaton::{self, Verdict};
-use crate::read::{Step, repeat};
+use crate::verifier::{self, Step};
 
 /// An address of IPv6, or one of IPv4 as it is written there: words in network byte order.
 pub type Words = [u32; 4];
@@ -92,7 +92,7 @@ impl Search {
         self.ip = ip;
         // Zero, of which the verifier knows nothing: a rule that is found is no other case to it.
         self.rule = self.table.reserved as u16;
-        repeat(PEERS as u32, self);
+        verifier::repeat(PEERS as u32, self);
         self.rule
     }
 }

@@ -3,7 +3,8 @@
 use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, column};
 
 use crate::path::Resolved;
-use crate::read::{self, JailCell, Scratch, Step, repeat};
+use crate::read::{self, JailCell, Scratch};
+use crate::verifier::{self, Forget, Passage, Step};
 
 /// The rules' verdict on an act.
 #[derive(Clone, Copy)]
@@ -19,16 +20,6 @@ impl Verdict {
         rule: 0,
         action: action::NONE,
     };
-
-    /// The same, without what the verifier knows of it: it would follow "no rule" and "some rule" to
-    /// the end, each by itself.
-    #[inline(always)]
-    pub fn forget(self, scratch: &mut Scratch) -> Self {
-        Self {
-            rule: read::forgotten(scratch, u64::from(self.rule)) as u16,
-            action: read::forgotten(scratch, u64::from(self.action)) as u16,
-        }
-    }
 
     /// The stronger of two.
     #[inline(always)]
@@ -61,6 +52,16 @@ impl Verdict {
     }
 }
 
+impl Forget for Verdict {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        Self {
+            rule: self.rule.forget(memory),
+            action: self.action.forget(memory),
+        }
+    }
+}
+
 /// The rule plus one, with its action.
 #[inline(always)]
 pub fn verdict(table: &Table, rule: u16) -> Verdict {
@@ -74,8 +75,9 @@ pub fn verdict(table: &Table, rule: u16) -> Verdict {
 /// Of two rules plus one, the one with the stronger action; the earlier, when both are as strong.
 #[inline(always)]
 pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
-    let strength =
-        |rule: u16| table.strengths[read::opaque(u64::from(rule)) as usize % table.strengths.len()];
+    let strength = |rule: u16| {
+        table.strengths[verifier::opaque(u64::from(rule)) as usize % table.strengths.len()]
+    };
     let (first, second) = (strength(one), strength(other));
     if second > first || second == first && other < one {
         other
@@ -87,8 +89,11 @@ pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
 /// The table's verdict on a kind of attempt without a path, by an actor of this role.
 #[inline(always)]
 pub fn decide_kind(table: &Table, role: u32, on: u8) -> Verdict {
-    let of_role = &table.on[read::opaque(u64::from(role)) as usize % ROLES];
-    verdict(table, of_role[read::opaque(u64::from(on)) as usize % ON])
+    let of_role = &table.on[verifier::opaque(u64::from(role)) as usize % ROLES];
+    verdict(
+        table,
+        of_role[verifier::opaque(u64::from(on)) as usize % ON],
+    )
 }
 
 /// True when any rule can decide in a column.
@@ -100,7 +105,7 @@ pub fn speaks_of(table: &Table, column: u32) -> bool {
 /// The table's verdict on a file whose path is not known.
 #[inline(always)]
 pub fn decide_unknown(scratch: &Scratch, table: &Table, column: u32) -> Verdict {
-    let of_role = &table.unknown[read::opaque(u64::from(scratch.cursor.role)) as usize % ROLES];
+    let of_role = &table.unknown[verifier::opaque(u64::from(scratch.cursor.role)) as usize % ROLES];
     verdict(table, of_role[index(column)])
 }
 
@@ -113,7 +118,7 @@ pub fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -
 /// The table's verdict on all that may be below a path that ends in a state, when it is a directory.
 #[inline(always)]
 pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
-    let first = table.below[read::opaque(u64::from(state)) as usize % STATES];
+    let first = table.below[verifier::opaque(u64::from(state)) as usize % STATES];
     verdict(
         table,
         answer_of_row(table, first, scratch.cursor.role, column),
@@ -123,14 +128,14 @@ pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -
 /// True when two paths have the same answers in every column.
 #[inline(always)]
 pub fn are_alike(table: &Table, one: u32, other: u32) -> bool {
-    let first = |state: u32| table.accept[read::opaque(u64::from(state)) as usize % STATES];
+    let first = |state: u32| table.accept[verifier::opaque(u64::from(state)) as usize % STATES];
     first(one) == first(other)
 }
 
 /// True when everything below one directory has the same answers as below another one.
 #[inline(always)]
 pub fn are_alike_inside(table: &Table, one: u32, other: u32) -> bool {
-    let kind = |state: u32| table.inside[read::opaque(u64::from(state)) as usize % STATES];
+    let kind = |state: u32| table.inside[verifier::opaque(u64::from(state)) as usize % STATES];
     kind(one) == kind(other)
 }
 
@@ -142,22 +147,22 @@ fn answer(table: &Table, state: u32, row: u32, column: u32) -> u16 {
 
 #[inline(always)]
 fn answer_of_row(table: &Table, first: u16, row: u32, column: u32) -> u16 {
-    let row = read::opaque(u64::from(first) + u64::from(row)) as usize % ROWS;
+    let row = verifier::opaque(u64::from(first) + u64::from(row)) as usize % ROWS;
     table.rows[row][index(column)]
 }
 
 /// The role of a program and a script of these kinds.
 #[inline(always)]
 pub fn role_of(table: &Table, exe: u32, script: u32) -> u32 {
-    let of_exe = &table.roles[read::opaque(u64::from(exe)) as usize % KINDS];
-    u32::from(of_exe[read::opaque(u64::from(script)) as usize % KINDS])
+    let of_exe = &table.roles[verifier::opaque(u64::from(exe)) as usize % KINDS];
+    u32::from(of_exe[verifier::opaque(u64::from(script)) as usize % KINDS])
 }
 
 /// A column as an index. Opaque: the compiler knows the few columns that a caller has, and would
 /// leave out the mask, which 6.1's verifier needs: it does not carry a bound of 32 bits over.
 #[inline(always)]
 pub fn index(column: u32) -> usize {
-    read::opaque(u64::from(column)) as usize % column::COUNT
+    verifier::opaque(u64::from(column)) as usize % column::COUNT
 }
 
 #[inline(always)]
@@ -165,7 +170,7 @@ fn next(table: &Table, state: u32, byte: u8) -> u32 {
     let class = u32::from(table.classes[usize::from(byte)]);
     // Opaque: 6.1's verifier forgets a bound at a 32-bit `or`, and the compiler, which knows that the
     // table is as large as that, would leave out the mask behind it.
-    let cell = read::opaque(u64::from(state << (table.shift & 15) | class));
+    let cell = verifier::opaque(u64::from(state << (table.shift & 15) | class));
     u32::from(table.transitions[cell as usize % CELLS])
 }
 
@@ -238,7 +243,7 @@ fn walk_path(
         from,
         length,
     };
-    repeat(PATH as u32 / AT_ONCE, &mut walk);
+    verifier::repeat(PATH as u32 / AT_ONCE, &mut walk);
     scratch.cursor.state
 }
 
@@ -324,7 +329,7 @@ fn walk_tidy(
         table,
         length,
     };
-    repeat(PATH as u32 / AT_ONCE, &mut walk);
+    verifier::repeat(PATH as u32 / AT_ONCE, &mut walk);
     let last = scratch.text[length.wrapping_sub(1) as usize % PATH];
     length != 0 && last != b'/' && scratch.cursor.untidy == 0
 }
@@ -455,12 +460,12 @@ fn walk_written(
         from: base.from,
         length: base.length,
     };
-    repeat(PATH as u32, &mut walk);
+    verifier::repeat(PATH as u32, &mut walk);
     end_component(walk.scratch);
     walk.from_path = false;
     walk.from = 0;
     walk.length = length;
-    repeat(PATH as u32, &mut walk);
+    verifier::repeat(PATH as u32, &mut walk);
     end_component(walk.scratch);
     let depth = scratch.cursor.depth as usize % PATH;
     let mut state = u32::from(scratch.states[depth]);

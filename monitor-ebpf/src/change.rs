@@ -22,8 +22,9 @@ use crate::network::EBADF;
 use crate::open::{self, decide_file};
 use crate::path;
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::verifier::{self, Forget};
 
-use arguments::{Arguments, Name, arguments, effect, forget};
+use arguments::{Arguments, Name, arguments, effect};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
@@ -52,7 +53,7 @@ fn look_up_new(
     } else {
         read::user_text(scratch, name.path)
     };
-    let length = read::forgotten(scratch, u64::from(length)) as u32;
+    let length = length.forget(scratch);
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     (length, state)
 }
@@ -73,8 +74,8 @@ fn look_up_descriptor(
     } else {
         column
     };
-    let column = read::forgotten(scratch, u64::from(column)) as u32;
-    let own = read::forgotten(scratch, u64::from(own)) as u32;
+    let column = column.forget(scratch);
+    let own = own.forget(scratch);
     let verdict = decide_file(scratch, jail, resolved, column).forget(scratch);
     let verdict = decide_file(scratch, jail, resolved, own)
         .or(verdict)
@@ -199,7 +200,7 @@ fn followed_in_proc(scratch: &mut Scratch, task: u64, asked: Arguments) -> Argum
         by_descriptor: 1,
         ..asked.object
     };
-    forget(scratch, Arguments { object, ..asked })
+    Arguments { object, ..asked }.forget(scratch)
 }
 
 /// True when an act had its effect, or was refused: an act that could not be done for another reason, such as a rename
@@ -232,7 +233,7 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    let asked = forget(scratch, arguments(call, regs));
+    let asked = arguments(call, regs).forget(scratch);
     let asked = if is_attempt(result) {
         followed_in_proc(scratch, who.task, asked)
     } else {
@@ -251,8 +252,8 @@ pub fn leave(
     } else {
         look_up(scratch, jail, who.task, asked.object)
     };
-    let length = read::forgotten(scratch, u64::from(length)) as u32;
-    old = read::forgotten(scratch, u64::from(old)) as u32;
+    let length = length.forget(scratch);
+    old = old.forget(scratch);
     verdict = at(scratch, table, old, asked.column).or(verdict);
     verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
@@ -264,8 +265,8 @@ pub fn leave(
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
-        effects = read::forgotten(scratch, u64::from(effects)) as u32;
-        new = read::forgotten(scratch, u64::from(new)) as u32;
+        effects = effects.forget(scratch);
+        new = new.forget(scratch);
         if effects & effect::ALIAS == 0 {
             verdict = at(scratch, table, new, asked.column).or(verdict);
         } else if read::user::<u8>(asked.new.path).0 == b'/' {
@@ -283,9 +284,9 @@ pub fn leave(
     if !is_attempt(result) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
     }
-    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
-    new_length = read::forgotten(scratch, u64::from(new_length)) as u32;
-    new = read::forgotten(scratch, u64::from(new)) as u32;
+    let effects = effects.forget(scratch);
+    new_length = new_length.forget(scratch);
+    new = new.forget(scratch);
     verdict = verdict.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
@@ -294,7 +295,7 @@ pub fn leave(
     const { assert!(action::NONE | action::ALLOW == 1 && action::LOG == 2) };
     let is_told =
         u64::from(effects & effect::QUIET ^ effect::QUIET) | u64::from(verdict.action >> 1);
-    if read::opaque(is_told) == 0 {
+    if verifier::opaque(is_told) == 0 {
         return;
     }
     emit::begin(&mut scratch.record, asked.kind, who);
@@ -303,7 +304,7 @@ pub fn leave(
     // Branch-free as well.
     let is_descriptor = u64::from(asked.object.by_descriptor ^ 1);
     let differs = (result ^ EBADF) as u64 | is_descriptor | u64::from(length);
-    if read::opaque(differs) == 0 {
+    if verifier::opaque(differs) == 0 {
         verdict = Verdict::NONE;
     }
     verdict = verdict.forget(scratch);
@@ -327,7 +328,7 @@ fn refusable(regs: u64, result: i64) -> [u64; 3] {
     const EPERM: i64 = -1;
     const EINVAL: i64 = -22;
     let differs = |errno: i64| {
-        let bits = read::opaque((result ^ errno) as u64);
+        let bits = verifier::opaque((result ^ errno) as u64);
         (bits | bits.wrapping_neg()) >> 63
     };
     let mask = (differs(EPERM) & differs(EINVAL)).wrapping_sub(1);
@@ -372,7 +373,7 @@ fn attach_names(
     // Of a descriptor whose file got another name, that name has taken the place of the path: its file is told as
     // the directory that nothing starts from.
     let length =
-        length & read::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
+        length & verifier::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
     if asked.new.path == 0 || read::append_user_bytes(scratch, at, asked.object.path, length) {
         scratch.record.path_len = length as u16;
     } else {
@@ -380,8 +381,8 @@ fn attach_names(
     }
     // Branch-free, so that the verifier does not fork states for each operand.
     let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
-    let is_empty = u64::from(read::apart(u64::from(length)) == 0);
-    if read::opaque(first | is_empty) != 0 {
+    let is_empty = u64::from(verifier::apart(u64::from(length)) == 0);
+    if verifier::opaque(first | is_empty) != 0 {
         let base = path::resolve(scratch, task, path::base(task, asked.object.directory));
         let behind = at + u32::from(scratch.record.path_len);
         if base.is_whole() && base.length != 0 {

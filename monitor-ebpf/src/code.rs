@@ -17,6 +17,7 @@ use crate::emit::{self, Current};
 use crate::open::decide_file;
 use crate::path::{self, Resolved};
 use crate::read::{self, Area, JailCell, Scratch, offset};
+use crate::verifier::{Forget, Passage};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -100,13 +101,14 @@ impl Code {
     fn is_fileless(self) -> bool {
         self.file == 0 || self.traits != 0
     }
+}
 
-    /// The same, without what the verifier knows of it.
+impl Forget for Code {
     #[inline(always)]
-    fn forget(self, scratch: &mut Scratch) -> Self {
+    fn forget(self, memory: &mut impl Passage) -> Self {
         Self {
-            file: read::forgotten(scratch, self.file),
-            traits: read::forgotten(scratch, self.traits),
+            file: self.file.forget(memory),
+            traits: self.traits.forget(memory),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::automaton::{self, Verdict};
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Message, Scratch, UNREADABLE, offset};
 use crate::repeat;
+use crate::verifier;
 
 /// The current task, as every program names it.
 #[derive(Clone, Copy)]
@@ -51,7 +52,7 @@ pub fn innermost_id<const TYPED: bool>(task: u64) -> u32 {
     let level: u32 = read::member::<u32, TYPED>(pid, offset!(pid_level));
     let numbers = pid + u64::from(offset!(pid_numbers));
     // Namespaces are nested 32 deep at most. 6.1's verifier adds nothing without a bound to such a pointer.
-    let level = read::opaque(u64::from(level)) & 63;
+    let level = verifier::opaque(u64::from(level)) & 63;
     let number = numbers + level * u64::from(offset!(upid_size));
     read::kernel(number + u64::from(offset!(upid_nr)))
 }

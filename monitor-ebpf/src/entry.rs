@@ -6,7 +6,8 @@
 use turnkey_abi::ABSENT;
 
 use crate::path::{self, Place, is_directory};
-use crate::read::{self, Scratch, Step, offset};
+use crate::read::{self, Scratch, offset};
+use crate::verifier::{self, Step};
 
 /// Bytes that two names are compared by in a round.
 const AT_ONCE: u32 = 8;
@@ -216,7 +217,7 @@ pub fn is_certainly_a_file(scratch: &mut Scratch, directory: Place, length: u32)
     scratch.course.found = 0;
     let (mount, dentry) = directory.parts();
     scratch.course.enter(mount, dentry);
-    read::repeat(ROUNDS, &mut Walk { scratch });
+    verifier::repeat(ROUNDS, &mut Walk { scratch });
     let found = scratch.course.found;
     found != 0 && !is_directory(found)
 }

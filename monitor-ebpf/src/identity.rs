@@ -3,7 +3,8 @@
 use turnkey_abi::{FILES, Table, WatchedFile, column};
 
 use crate::automaton::{self, Verdict};
-use crate::read::{self, Scratch, Step, offset, repeat};
+use crate::read::{self, Scratch, offset};
+use crate::verifier::{self, Forget, Step};
 
 /// The column for a file, by whether any directory has a name of it. `inode` is the address of its
 /// `struct inode`, or 0 where nothing is yet.
@@ -15,7 +16,7 @@ pub fn column_of(scratch: &mut Scratch, inode: u64, column: u32) -> u32 {
     } else {
         column
     };
-    read::forgotten(scratch, u64::from(asked)) as u32
+    asked.forget(scratch)
 }
 
 /// The verdict by path, or that of a rule that knows the file itself, when it is stronger.
@@ -55,7 +56,7 @@ fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verd
     } else {
         0
     };
-    automaton::verdict(table, read::forgotten(scratch, u64::from(rule)) as u16)
+    automaton::verdict(table, rule.forget(scratch))
 }
 
 /// A search for the file's place among those of the table.
@@ -70,7 +71,7 @@ impl Step for Search<'_> {
     fn step(&mut self, round: u32) -> bool {
         let step = FILES as u64 / 2 >> (round & 31);
         let at = self.scratch.cursor.place;
-        let other = &self.table.files[read::opaque(at + step - 1) as usize % FILES];
+        let other = &self.table.files[verifier::opaque(at + step - 1) as usize % FILES];
         let in_front = other.inode < self.sought.inode
             || other.inode == self.sought.inode && other.dev < self.sought.dev;
         if in_front {
@@ -89,11 +90,11 @@ fn place_of(scratch: &mut Scratch, table: &Table, sought: WatchedFile) -> u64 {
         table,
         sought,
     };
-    repeat(FILES.ilog2(), &mut search);
+    verifier::repeat(FILES.ilog2(), &mut search);
     scratch.cursor.place
 }
 
 #[inline(always)]
 fn strength(table: &Table, verdict: Verdict) -> u8 {
-    table.strengths[read::opaque(u64::from(verdict.rule)) as usize % table.strengths.len()]
+    table.strengths[verifier::opaque(u64::from(verdict.rule)) as usize % table.strengths.len()]
 }

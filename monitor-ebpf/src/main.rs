@@ -32,6 +32,7 @@ mod refused;
 mod repeat;
 mod signal;
 mod task;
+mod verifier;
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, cgroup_sock, cgroup_sock_addr};

@@ -1,7 +1,8 @@
 //! The mount by which a directory entry is reached, which hooks about an inode are not told.
 
 use crate::path::{self, Place};
-use crate::read::{self, Scratch, Step, offset};
+use crate::read::{self, Scratch, offset};
+use crate::verifier::{self, Step};
 
 /// Most mounts and directories that are looked at: what is further behind is on no mount that is known.
 const ROUNDS: u32 = 1024;
@@ -119,12 +120,12 @@ pub fn place_of(scratch: &mut Scratch, task: u64, dentry: u64) -> Place {
     search.dentry = dentry;
     search.above = dentry;
     search.stage = ARRIVES;
-    read::repeat(ROUNDS, &mut Walk { scratch });
+    verifier::repeat(ROUNDS, &mut Walk { scratch });
     let search = &scratch.search;
     let mount = if search.stage == FOUND {
         search.mount + u64::from(offset!(mount_mnt))
     } else {
         0
     };
-    Place::on_mount(read::opaque(mount), dentry)
+    Place::on_mount(verifier::opaque(mount), dentry)
 }

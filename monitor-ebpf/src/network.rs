@@ -16,6 +16,7 @@ use crate::open;
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, offset};
+use crate::verifier::{self, Forget};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -266,10 +267,10 @@ pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool 
     const MSG_OOB: u32 = 1;
     const SENDMSG: i32 = 46;
     let (call, nr) = (
-        read::apart(u64::from(call)) as u8,
-        read::apart(nr as u64) as i32,
+        verifier::apart(u64::from(call)) as u8,
+        verifier::apart(nr as u64) as i32,
     );
-    if read::apart(result as u64) as i64 != -i64::from(EPERM)
+    if verifier::apart(result as u64) as i64 != -i64::from(EPERM)
         || !matches!(call, class::SENDTO | class::SENDMSG)
     {
         return false;

@@ -12,6 +12,7 @@ use crate::emit::{self, Current};
 use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::verifier::Forget;
 
 const O_WRONLY: u32 = 0o1;
 const O_ACCMODE: u32 = 0o3;
@@ -195,7 +196,7 @@ pub fn state_of_argument(
         }
     }
     // The verifier goes on from here once.
-    read::forgotten(scratch, u64::from(state)) as u32
+    state.forget(scratch)
 }
 
 /// The rules' verdict on a resolved path, which may be unknown.

@@ -2,7 +2,8 @@
 
 use turnkey_abi::{ABSENT, PATH, fault};
 
-use crate::read::{self, NAME, Scratch, Step, offset};
+use crate::read::{self, NAME, Scratch, offset};
+use crate::verifier::{self, Forget, Passage, Step};
 
 /// More steps than a path of `PATH` bytes can have components and mounts.
 const STEPS: u32 = 4096;
@@ -157,17 +158,6 @@ impl Resolved {
         state: WHOLE,
     };
 
-    /// The same, without what the verifier knows of it.
-    #[inline(always)]
-    pub fn forget(self, scratch: &mut Scratch) -> Self {
-        Self {
-            from: read::forgotten(scratch, u64::from(self.from)) as u32,
-            length: read::forgotten(scratch, u64::from(self.length)) as u32,
-            inode: read::forgotten(scratch, self.inode),
-            state: read::forgotten(scratch, u64::from(self.state)) as u32,
-        }
-    }
-
     /// True when the path is complete.
     #[inline(always)]
     pub fn is_whole(self) -> bool {
@@ -178,6 +168,18 @@ impl Resolved {
     #[inline(always)]
     pub fn is_known(self) -> bool {
         self.state < FAILED
+    }
+}
+
+impl Forget for Resolved {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        Self {
+            from: self.from.forget(memory),
+            length: self.length.forget(memory),
+            inode: self.inode.forget(memory),
+            state: self.state.forget(memory),
+        }
     }
 }
 
@@ -302,7 +304,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         mountpoint: 0,
     };
     walk.look_at_mount();
-    read::repeat(STEPS, &mut walk);
+    verifier::repeat(STEPS, &mut walk);
     let state = scratch.cursor.ended;
     let mut from = scratch.cursor.begin;
     if from as usize == PATH && state == WHOLE {

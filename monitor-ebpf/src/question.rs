@@ -12,6 +12,7 @@ use crate::network::{self, EBADF, ENOTSOCK};
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
+use crate::verifier::{Forget, Passage};
 
 /// The family that sends over IPv4 take for `AF_INET`.
 const AF_UNSPEC: u16 = 0;
@@ -50,17 +51,7 @@ impl Peer {
     }
 }
 
-impl Data {
-    /// The same, without what the verifier knows of it.
-    #[inline(always)]
-    fn forget(self, scratch: &mut Scratch) -> Self {
-        Self {
-            address: read::forgotten(scratch, self.address),
-            length: read::forgotten(scratch, self.length),
-            more: read::forgotten(scratch, u64::from(self.more)) != 0,
-        }
-    }
-}
+impl Data {}
 
 /// The peer that the call names.
 #[inline(always)]
@@ -68,6 +59,17 @@ fn named(address: u64) -> Peer {
     Peer {
         family: read::user::<u16>(address).0,
         port: read::user::<u16>(address + 2).0,
+    }
+}
+
+impl Forget for Data {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        Self {
+            address: self.address.forget(memory),
+            length: self.length.forget(memory),
+            more: self.more.forget(memory),
+        }
     }
 }
 
@@ -130,10 +132,10 @@ pub fn leave(
         return;
     }
     // The calls are one from here on, for the verifier too; what differs is looked up again.
-    let call = read::forgotten(scratch, u64::from(call)) as u8;
+    let call = call.forget(scratch);
     let (address, length) = network::argument(call, regs);
-    let address = read::forgotten(scratch, address);
-    let length = read::forgotten(scratch, u64::from(length));
+    let address = address.forget(scratch);
+    let length = u64::from(length).forget(scratch);
     let descriptor = read::register(regs, offset!(regs_di)).word();
     let socket = peers::socket_of(path::file_of(who.task, descriptor));
     let sock = peers::sock_of(socket);
@@ -143,7 +145,7 @@ pub fn leave(
     } else {
         connected(sock)
     };
-    let size = read::forgotten(scratch, u64::from(peer.size())) as u32;
+    let size = peer.size().forget(scratch);
     if size == 0 || size > SIZE_V6 {
         return;
     }

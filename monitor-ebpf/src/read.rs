@@ -1,4 +1,4 @@
-//! Reads of kernel and user memory, maps and helpers: with the files in `read/`, all unsafe code of this crate.
+//! Reads of kernel and user memory, maps and helpers: with the files in `read/` and `verifier.rs`, all unsafe code of this crate.
 //!
 //! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
 //! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
@@ -12,6 +12,7 @@ use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, SlotData, TEXT, Table, fau
 use crate::entry::Course;
 use crate::maps;
 use crate::mounts::Search;
+use crate::verifier::{self, Forget, Passage};
 
 mod actor;
 mod area;
@@ -108,10 +109,17 @@ pub struct Cursor {
     pub due: u64,
     /// Watched files that are known to be in front of the one that is sought.
     pub place: u64,
-    /// The word through which [`forgotten`] passes values.
+    /// The word through which [`Forget`](crate::verifier::Forget) passes values.
     pub passage: u64,
     /// Index of this work memory in its map, where it is claimed.
     pub claimed: u64,
+}
+
+impl Passage for Scratch {
+    #[inline(always)]
+    fn passage(&mut self) -> *mut u64 {
+        &raw mut self.cursor.passage
+    }
 }
 
 const _: () = assert!(core::mem::offset_of!(Scratch, text) == size_of::<Record>());
@@ -210,39 +218,6 @@ pub fn user<T: Copy>(address: u64) -> (T, bool) {
     (unsafe { value.assume_init() }, failed == 0)
 }
 
-/// Keeps the compiler from knowing what a value is, so that a bound check on it is not optimised
-/// away: the verifier has not seen what the compiler has proved.
-#[inline(always)]
-pub fn opaque(mut value: u64) -> u64 {
-    // A real instruction: line information without one fails to load.
-    // SAFETY: the register is left as it is.
-    unsafe { core::arch::asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack)) };
-    value
-}
-
-/// The same value, of which the verifier does not know that it is: it notes nothing of one for the other.
-#[inline(always)]
-pub fn apart(mut value: u64) -> u64 {
-    // SAFETY: the register is left as it is.
-    unsafe { core::arch::asm!("{0} ^= 0", inout(reg) value, options(pure, nomem, nostack)) };
-    value
-}
-
-/// The value, of which the verifier then knows nothing any more.
-///
-/// It follows every way that leads somewhere with another value; where ways meet again, values
-/// that it has forgotten let it see that it was here before.
-#[inline(always)]
-pub fn forgotten(scratch: &mut Scratch, value: u64) -> u64 {
-    let passage = &raw mut scratch.cursor.passage;
-    // SAFETY: the pointer comes from a reference; volatile, so that the compiler does not shorten
-    // the way through memory.
-    unsafe {
-        passage.write_volatile(value);
-        passage.read_volatile()
-    }
-}
-
 /// Copies a string from user memory to the start of `text`. The length is without the zero, and
 /// [`UNREADABLE`] when there is none.
 #[inline(always)]
@@ -253,7 +228,7 @@ pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
 /// As [`user_text`], of a string that ends after `longest` bytes if not before.
 #[inline(always)]
 pub fn user_text_within(scratch: &mut Scratch, address: u64, longest: u32) -> u32 {
-    let size = (opaque(u64::from(longest)) & (PATH as u64 - 1)) + 1;
+    let size = (verifier::opaque(u64::from(longest)) & (PATH as u64 - 1)) + 1;
     // SAFETY: `text` is longer than `PATH`.
     let length = unsafe {
         helper::bpf_probe_read_user_str(
@@ -268,13 +243,13 @@ pub fn user_text_within(scratch: &mut Scratch, address: u64, longest: u32) -> u3
     } else {
         UNREADABLE
     };
-    forgotten(scratch, u64::from(known)) as u32
+    known.forget(scratch)
 }
 
 /// Copies `length` bytes of user memory to the start of `text`.
 #[inline(always)]
 pub fn user_bytes(scratch: &mut Scratch, address: u64, length: u32) -> bool {
-    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    let length = verifier::opaque(u64::from(length)) & (PATH as u64 - 1);
     // SAFETY: the mask keeps the length within `text`.
     unsafe {
         helper::bpf_probe_read_user(
@@ -288,8 +263,8 @@ pub fn user_bytes(scratch: &mut Scratch, address: u64, length: u32) -> bool {
 /// Appends `length` bytes of user memory to `text`, `at` bytes in.
 #[inline(always)]
 pub fn append_user_bytes(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
-    let at = opaque(u64::from(at)) & (2 * PATH as u64 - 1);
-    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    let at = verifier::opaque(u64::from(at)) & (2 * PATH as u64 - 1);
+    let length = verifier::opaque(u64::from(length)) & (PATH as u64 - 1);
     // SAFETY: the masks keep the end below three times `PATH`.
     unsafe {
         helper::bpf_probe_read_user(
@@ -306,7 +281,7 @@ pub fn append_user_bytes(scratch: &mut Scratch, at: u32, address: u64, length: u
 #[inline(always)]
 pub fn append_sibling(scratch: &mut Scratch, at: u32, address: u64) -> u32 {
     const BACK: [u8; 4] = *b"/../";
-    let at = opaque(u64::from(at)) as usize & (PATH - 1);
+    let at = verifier::opaque(u64::from(at)) as usize & (PATH - 1);
     let begin = at + BACK.len();
     for (index, byte) in BACK.into_iter().enumerate() {
         scratch.text[at + index] = byte;
@@ -325,15 +300,15 @@ pub fn append_sibling(scratch: &mut Scratch, at: u32, address: u64) -> u32 {
     } else {
         UNREADABLE
     };
-    forgotten(scratch, u64::from(known)) as u32
+    known.forget(scratch)
 }
 
 /// Appends the end of `path`, from `from` on, to `text`, `at` bytes in.
 #[inline(always)]
 pub fn append_path(scratch: &mut Scratch, at: u32, from: u32, length: u32) {
-    let at = opaque(u64::from(at)) & (2 * PATH as u64 - 1);
-    let from = opaque(u64::from(from)) & (PATH as u64 - 1);
-    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    let at = verifier::opaque(u64::from(at)) & (2 * PATH as u64 - 1);
+    let from = verifier::opaque(u64::from(from)) & (PATH as u64 - 1);
+    let length = verifier::opaque(u64::from(length)) & (PATH as u64 - 1);
     // SAFETY: the masks keep the end below three times `PATH`; the helper reads the source itself and
     // fails, rather than faults, beyond the map.
     unsafe {
@@ -348,8 +323,8 @@ pub fn append_path(scratch: &mut Scratch, at: u32, from: u32, length: u32) {
 /// Copies `length` bytes of a kernel name to `path`, `at` bytes in.
 #[inline(always)]
 pub fn name(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
-    let at = opaque(u64::from(at)) & (PATH as u64 - 1);
-    let length = opaque(u64::from(length)) & NAME as u64;
+    let at = verifier::opaque(u64::from(at)) & (PATH as u64 - 1);
+    let length = verifier::opaque(u64::from(length)) & NAME as u64;
     // SAFETY: the masks keep the end within `PATH + NAME`.
     unsafe {
         helper::bpf_probe_read_kernel(
@@ -389,25 +364,6 @@ pub fn table(jail: JailCell) -> Option<&'static Table> {
 fn slot_data(jail: JailCell) -> Option<*mut SlotData> {
     let words = maps::SLOT_DATA.get_value_ptr_mut(jail.slot(), &0)?;
     Some(words.cast())
-}
-
-/// The body of a loop that [`repeat`] runs.
-pub trait Step {
-    /// One round; they are counted from 0. `false` ends it.
-    fn step(&mut self, round: u32) -> bool;
-}
-
-/// Does `state.step()` until it ends, at most `times`. The verifier looks at one round only.
-#[inline(always)]
-pub fn repeat<S: Step>(times: u32, state: &mut S) {
-    unsafe extern "C" fn round<S: Step>(index: u32, state: *mut c_void) -> i64 {
-        // SAFETY: `repeat` hands over an exclusive borrow of an `S`, alive until bpf_loop returns.
-        let state = unsafe { &mut *state.cast::<S>() };
-        i64::from(!state.step(index))
-    }
-    let round: unsafe extern "C" fn(u32, *mut c_void) -> i64 = round::<S>;
-    // SAFETY: the callback gets back the pointer given here, and only while this call lasts.
-    unsafe { helper::bpf_loop(times, round as *mut c_void, (&raw mut *state).cast(), 0) };
 }
 
 /// Level of the watched groups in the hierarchy, the root's being 0; tasks of all groups below belong to them. 0: as many

@@ -10,6 +10,7 @@ use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
 use crate::maps::program;
 use crate::read::{self, JailCell, Scratch, offset};
+use crate::verifier;
 
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
@@ -168,7 +169,7 @@ pub fn leave(
 /// True when the filter gave the result. It never lets the call through, so the kernel cannot have.
 #[inline(always)]
 pub fn by_filter(jail: JailCell, nr: i32, result: i64) -> bool {
-    is_filters_answer(read::apart(result as u64) as i64) && jail.filters(nr)
+    is_filters_answer(verifier::apart(result as u64) as i64) && jail.filters(nr)
 }
 
 /// A number that the table of syscalls does not have. It is told when it was answered as one that the

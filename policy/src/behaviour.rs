@@ -116,6 +116,11 @@ behaviours! {
         name: "exhaustion", severity: Medium, technique: "T1499",
         about: "takes all it can have of memory, processes or disk",
     }
+    // High: a program that is refused one task too many stops, or waits; it does not ask as often again as it was given.
+    ForkBomb {
+        name: "fork-bomb", severity: High, technique: "T1499.001",
+        about: "goes on starting tasks when it is refused",
+    }
     Evasion {
         name: "evasion", severity: Low, technique: "T1497",
         about: "removes itself, looks for a jail or a virtual machine, or waits until nobody looks",

@@ -40,29 +40,33 @@ pub fn end(
         .map(without_advice)
         .into_iter()
         .collect();
-    let insisted = met.iter().map(|met| met.limit).filter(|limit| {
-        ran.limit != Some(*limit) && insists(*limit, met, ran.limit.is_some(), limits)
+    let bombed = met.iter().find(|met| is_bomb(met, limits));
+    let insisted = met.iter().filter(|met| {
+        ran.limit != Some(met.limit) && !is_bomb(met, limits) && insists(met, ran.limit.is_some())
     });
-    reached.extend(insisted.map(|limit| without_advice(limit::words(limit, limits, usage))));
+    reached.extend(insisted.map(|met| without_advice(limit::words(met.limit, limits, usage))));
     reached.extend(disk.cloned().map(without_advice));
     End {
         reached,
+        bombed: bombed.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
     }
 }
 
-/// True when a program went on taking what it was refused: as many tasks again as it may have, several processes
-/// killed for memory, or any when the run then met another limit.
-fn insists(limit: Limit, met: &[MetLimit], was_ended: bool, limits: &JailLimits) -> bool {
+/// True when as many tasks again were refused as there may be.
+fn is_bomb(met: &MetLimit, limits: &JailLimits) -> bool {
+    met.limit == Limit::Pids && met.count >= u64::from(limits.pids)
+}
+
+fn bomb_words(met: &MetLimit, limits: &JailLimits) -> String {
+    format!("tasks: {} refused beyond {}", met.count, limits.pids)
+}
+
+/// True when a program went on taking memory that it was refused: several of its processes were killed; or it met any
+/// limit before another one ended the run.
+fn insists(met: &MetLimit, was_ended: bool) -> bool {
     const KILLED: u64 = 5;
-    let enough = match limit {
-        Limit::Pids => u64::from(limits.pids),
-        _ => KILLED,
-    };
-    was_ended
-        || met
-            .iter()
-            .any(|met| met.limit == limit && met.count >= enough)
+    was_ended || (met.limit != Limit::Pids && met.count >= KILLED)
 }
 
 /// The words on what happened; what to do about it is said by the finding of the limit.

@@ -1,4 +1,5 @@
-//! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached.
+//! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached; and fork bombs, which are refused
+//! tasks again and again.
 
 use turnkey_policy::Behaviour;
 
@@ -11,6 +12,8 @@ use super::{Detector, Sighting, Step};
 pub struct End {
     /// The limits that the run reached, each in words.
     pub reached: Vec<String>,
+    /// The limit of tasks in words, if as many again were refused as there may be.
+    pub bombed: Option<String>,
     /// The wall clock ended the run, and it had used less than a hundredth of that time on a
     /// processor; in words.
     pub idle: Option<String>,
@@ -31,6 +34,12 @@ impl Detector for Exhaustion {
             .collect();
         if !steps.is_empty() {
             tell(Sighting::new(Behaviour::Exhaustion, steps));
+        }
+        if let Some(bombed) = &end.bombed {
+            tell(Sighting::new(
+                Behaviour::ForkBomb,
+                vec![Step::of_run(bombed.clone())],
+            ));
         }
     }
 }

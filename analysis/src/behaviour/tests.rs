@@ -396,14 +396,15 @@ fn event_loops_debuggers_and_looks_are_no_escape() {
 }
 
 #[test]
-fn a_limit_that_was_reached_is_exhaustion() {
+fn a_limit_that_was_reached_is_exhaustion_and_refused_tasks_are_a_fork_bomb() {
     let end = End {
         reached: vec!["memory: used 256 MiB of 256 MiB".to_owned()],
-        idle: None,
+        bombed: Some("tasks: 200 refused beyond 64".to_owned()),
+        ..End::default()
     };
     let found = Story::new().ended(&end);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].behaviour, Behaviour::Exhaustion);
+    let behaviours: Vec<_> = found.iter().map(|found| found.behaviour).collect();
+    assert_eq!(behaviours, [Behaviour::Exhaustion, Behaviour::ForkBomb]);
     assert_eq!(found[0].steps[0].what, b"memory: used 256 MiB of 256 MiB");
     assert_eq!(Story::new().ended(&End::default()), []);
 }
@@ -433,8 +434,8 @@ fn removing_itself_looking_around_and_waiting_are_evasion() {
         expected,
     );
     let idle = End {
-        reached: Vec::new(),
         idle: Some("did nothing for 30 s".to_owned()),
+        ..End::default()
     };
     assert_eq!(Story::new().ended(&idle)[0].behaviour, expected);
 }

@@ -4,7 +4,8 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{column, kind};
 
 use crate::own_kind;
-use crate::read::{self, Scratch, UNREADABLE, offset};
+use crate::read::{self, UNREADABLE, offset};
+use crate::verifier::{Forget, Passage};
 
 const AT_FDCWD: i32 = -100;
 const RENAME_EXCHANGE: u32 = 2;
@@ -262,24 +263,29 @@ fn changes_access(call: u8, regs: u64) -> bool {
     !is_known || begin == *b"system.posix_acl"
 }
 
-/// The same, without what the verifier knows of it: it would follow each call to the end by itself.
-#[inline(always)]
-pub(super) fn forget(scratch: &mut Scratch, asked: Arguments) -> Arguments {
-    let mut word = |word: u64| read::forgotten(scratch, word);
-    let mut name = |name: Name| Name {
-        directory: word(name.directory as u64) as i32,
-        path: word(name.path),
-        by_descriptor: word(u64::from(name.by_descriptor)) as u32,
-    };
-    let object = name(asked.object);
-    let new = name(asked.new);
-    Arguments {
-        kind: word(u64::from(asked.kind)) as u16,
-        on: word(u64::from(asked.on)) as u8,
-        column: word(u64::from(asked.column)) as u32,
-        own: word(u64::from(asked.own)) as u32,
-        effects: word(u64::from(asked.effects)) as u32,
-        object,
-        new,
+impl Forget for Name {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        Self {
+            directory: self.directory.forget(memory),
+            path: self.path.forget(memory),
+            by_descriptor: self.by_descriptor.forget(memory),
+        }
+    }
+}
+
+/// Made known no more, because the verifier would follow each call to the end by itself.
+impl Forget for Arguments {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        Self {
+            kind: self.kind.forget(memory),
+            on: self.on.forget(memory),
+            column: self.column.forget(memory),
+            own: self.own.forget(memory),
+            effects: self.effects.forget(memory),
+            object: self.object.forget(memory),
+            new: self.new.forget(memory),
+        }
     }
 }

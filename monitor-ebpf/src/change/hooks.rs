@@ -12,6 +12,7 @@ use crate::identity;
 use crate::open;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE};
+use crate::verifier::Forget;
 
 const EPERM: u32 = 1;
 
@@ -77,7 +78,7 @@ fn decide_place(
         verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
         verdict = automaton::decide_unknown(scratch, table, away).or(verdict);
     }
-    let state = read::forgotten(scratch, u64::from(state)) as u32;
+    let state = state.forget(scratch);
     verdict = verdict.forget(scratch);
     verdict = identity::or_by_file(scratch, table, resolved.inode, own, verdict);
     verdict = identity::or_by_file(scratch, table, resolved.inode, away, verdict);
@@ -139,7 +140,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     } else {
         effects
     };
-    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    let effects = effects.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     // No rule can deny a change of times or extended attributes.
     let prevents = jail.prevents() && act.on != on::ATTRIBUTE;
@@ -208,7 +209,7 @@ fn decide_kernel_aim(
         base = path::resolve(scratch, task, link.directory);
     }
     let base = base.forget(scratch);
-    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    let effects = effects.forget(scratch);
     if !base.is_whole() {
         return automaton::decide_unknown(scratch, table, column::AWAY);
     }
@@ -242,8 +243,8 @@ pub fn make_hook(
     } else {
         column::WRITE
     };
-    let asked = read::forgotten(scratch, u64::from(asked)) as u32;
-    let own = read::forgotten(scratch, u64::from(own)) as u32;
+    let asked = asked.forget(scratch);
+    let own = own.forget(scratch);
     let resolved = path::resolve(scratch, who.task, place);
     let (of_place, state) = decide_place(scratch, table, resolved, (asked, asked));
     verdict = of_place.or(verdict);

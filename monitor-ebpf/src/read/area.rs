@@ -4,7 +4,8 @@ use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated as helper;
 
-use super::{Step, kernel, offset, repeat};
+use super::{kernel, offset};
+use crate::verifier::{self, Step};
 
 /// A part of a task's memory; zeros for one that could not be looked at.
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ pub fn area_at(address: u64) -> Area {
         address,
         area: NOWHERE,
     };
-    repeat(TRIES, &mut look);
+    verifier::repeat(TRIES, &mut look);
     look.area
 }
 
@@ -125,6 +126,6 @@ pub fn all_areas(address: u64, end: u64, is_true: impl Fn(Area) -> bool) -> bool
         arrived: false,
         is_true,
     };
-    repeat(TRIES, &mut walk);
+    verifier::repeat(TRIES, &mut walk);
     walk.arrived
 }

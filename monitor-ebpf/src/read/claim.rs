@@ -3,8 +3,9 @@
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::fault;
 
-use super::{JailCell, Scratch, Step, fetch_add, has, repeat};
+use super::{JailCell, Scratch, fetch_add, has};
 use crate::maps::{self, HOOKS_AT_ONCE};
+use crate::verifier::{self, Step};
 
 /// Entries that one jail has at most at the same time. The other half is left to other jails, whatever it does.
 const FOR_ONE_JAIL: u64 = HOOKS_AT_ONCE as u64 / 2;
@@ -61,7 +62,7 @@ fn claim_any() -> Option<&'static mut Scratch> {
         from: unsafe { helper::bpf_get_smp_processor_id() },
         found: NOTHING,
     };
-    repeat(NOTHING, &mut search);
+    verifier::repeat(NOTHING, &mut search);
     if search.found >= NOTHING {
         return None;
     }

@@ -3,7 +3,8 @@
 use turnkey_abi::PATH;
 
 use super::field::four;
-use super::{Scratch, Step, UNREADABLE, opaque, repeat};
+use super::{Scratch, UNREADABLE};
+use crate::verifier::{self, Step};
 
 /// Longest path that is looked at.
 const LONGEST: u32 = 64;
@@ -49,7 +50,7 @@ pub fn descriptor_in_proc(scratch: &mut Scratch) -> u32 {
         scratch.cursor.length,
         scratch.cursor.depth,
     ) = (0, 0, 0);
-    repeat(LONGEST, &mut Scan { scratch });
+    verifier::repeat(LONGEST, &mut Scan { scratch });
     let cursor = &scratch.cursor;
     if cursor.depth != 0 && cursor.length != 0 && cursor.place >> 31 == 0 {
         cursor.place as u32
@@ -76,6 +77,6 @@ fn begins_in_list(scratch: &Scratch) -> bool {
         | differs(12, b"-sel", 4)
         | differs(16, b"f/fd", 4)
         | differs(20, b"/\0\0\0", 1);
-    let is_none = |differs: u64| opaque(differs).wrapping_neg() >> 63;
+    let is_none = |differs: u64| verifier::opaque(differs).wrapping_neg() >> 63;
     is_none(of_devices) & is_none(of_process) & is_none(of_thread) == 0
 }

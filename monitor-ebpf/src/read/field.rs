@@ -6,10 +6,11 @@ use core::mem::{offset_of, size_of};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{PATH, Record, fault};
 
-use super::{HEAD, Scratch, UNREADABLE, forgotten, has, kernel};
+use super::{HEAD, Scratch, UNREADABLE, has, kernel};
+use crate::verifier::{self, Forget};
 
 /// Loads a field of a structure, by a pointer that the verifier knows the type of: one that the kernel
-/// has handed to the program, or that was loaded through such a one, and not [`forgotten`](super::forgotten) since.
+/// has handed to the program, or that was loaded through such a one, and not [forgotten](crate::verifier::Forget) since.
 ///
 /// A plain load where [`kernel`] is a call that takes ten times as long. The verifier sees to it that
 /// the field is one, and the kernel that a stale pointer gives zero.
@@ -175,7 +176,7 @@ pub fn user_number_at_end(address: u64) -> u32 {
     let mask = |bit: u64| bit.wrapping_neg();
     let (mut number, mut is_number, mut goes_on) = (0_u64, 0_u64, 1_u64);
     for byte in text {
-        let byte = super::opaque(u64::from(byte));
+        let byte = verifier::opaque(u64::from(byte));
         goes_on &= is_zero(byte) ^ 1;
         let is_slash = is_zero(byte ^ u64::from(b'/'));
         let digit = byte.wrapping_sub(u64::from(b'0'));
@@ -205,5 +206,5 @@ pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {
     } else {
         UNREADABLE
     };
-    forgotten(scratch, u64::from(known)) as u32
+    known.forget(scratch)
 }

@@ -1,10 +1,9 @@
 //! The state of a jail, which all programs on all CPUs share.
 
+use crate::verifier;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
 use turnkey_abi::{FILTERED_WORDS, Jail, Outsider, hooks};
-
-use super::{apart, opaque};
 
 /// Adds to a number that other CPUs add to as well; what it was before.
 ///
@@ -136,7 +135,7 @@ impl JailCell {
     /// `slot` is that of [`turnkey_abi::count`].
     #[inline(always)]
     pub fn count_seen(self, slot: usize) {
-        let slot = opaque(slot as u64) as usize % SLOTS;
+        let slot = verifier::opaque(slot as u64) as usize % SLOTS;
         // SAFETY: the pointer comes from the map of jails.
         fetch_add(unsafe { &raw mut (*self.0).seen[slot] }, 1);
     }
@@ -145,7 +144,7 @@ impl JailCell {
     /// [`turnkey_abi::count`].
     #[inline(always)]
     pub fn count_lost(self, slot: usize, times: u64) {
-        let slot = opaque(slot as u64) as usize % SLOTS;
+        let slot = verifier::opaque(slot as u64) as usize % SLOTS;
         // SAFETY: the pointer comes from the map of jails.
         fetch_add(unsafe { &raw mut (*self.0).lost[slot] }, times);
         // SAFETY: as above.
@@ -171,7 +170,7 @@ impl JailCell {
         if word!(self, notes_calls).get() == 0 || self.started().get() == 0 {
             return;
         }
-        let slot = opaque(u64::from(nr as u32)) as usize;
+        let slot = verifier::opaque(u64::from(nr as u32)) as usize;
         if slot < COUNT {
             // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's. A
             // byte is whole on every CPU, and every program writes the same to it.
@@ -182,7 +181,7 @@ impl JailCell {
     /// True when the filter of system calls answers this number, so that the kernel never gets the call.
     #[inline(always)]
     pub fn filters(self, nr: i32) -> bool {
-        let slot = apart(u64::from(nr as u32)) as usize;
+        let slot = verifier::apart(u64::from(nr as u32)) as usize;
         // SAFETY: the word is one of the array's, and it is not written while a jail is watched.
         let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
         slot < COUNT && word >> (slot % 64) & 1 != 0

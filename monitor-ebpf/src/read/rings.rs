@@ -5,8 +5,9 @@ use core::mem::size_of;
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{PROCESS_LIMIT, Record, TEXT, VERDICT_LIMIT, action, fault, kind};
 
-use super::{JailCell, Message, Scratch, has, opaque};
+use super::{JailCell, Message, Scratch, has};
 use crate::maps::{self, Ring};
+use crate::verifier;
 
 /// `BPF_RB_AVAIL_DATA`: how much of a ring waits to be read.
 const WAITING: u64 = 0;
@@ -71,7 +72,7 @@ fn query(ring: &Ring) -> u64 {
 /// Sends the record of `scratch` with its text. `false`: it is lost.
 #[inline(always)]
 pub fn send(scratch: &Scratch, jail: JailCell, text: u32) -> bool {
-    let length = opaque(size_of::<Record>() as u64 + u64::from(text));
+    let length = verifier::opaque(size_of::<Record>() as u64 + u64::from(text));
     if length > (size_of::<Record>() + TEXT) as u64 {
         return false;
     }

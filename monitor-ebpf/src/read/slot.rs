@@ -6,7 +6,8 @@ use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{REPEAT_TEXT, REPEATS, Record, Repeat, fault};
 
 use super::rings::output;
-use super::{JailCell, Scratch, fetch_add, has, opaque, slot_data};
+use super::{JailCell, Scratch, fetch_add, has, slot_data};
+use crate::verifier;
 
 /// A record with its text behind it, without a gap. The text is filled up with zeros to whole
 /// words.
@@ -41,7 +42,7 @@ impl Message for Scratch {
 
     #[inline(always)]
     fn pad(&mut self, length: u32) {
-        let end = opaque(u64::from(length)) as usize % (2 * REPEAT_TEXT);
+        let end = verifier::opaque(u64::from(length)) as usize % (2 * REPEAT_TEXT);
         for byte in &mut self.text[end..end + 8] {
             *byte = 0;
         }
@@ -59,7 +60,7 @@ pub fn repeat_slot(jail: JailCell, thread: u32) -> Option<RepeatSlot> {
     if has(fault::REPEATS) {
         return None;
     }
-    let index = opaque(u64::from(thread)) as usize % REPEATS;
+    let index = verifier::opaque(u64::from(thread)) as usize % REPEATS;
     // SAFETY: the pointer comes from a map whose values outlive every program; only the address
     // of a field is taken.
     let slot = RepeatSlot(unsafe { &raw mut (*data).repeats.slots[index] });
@@ -152,7 +153,7 @@ impl RepeatSlot {
     pub fn send(self, jail: JailCell) -> bool {
         let record = self.record();
         let text = record.raw_len + record.path_len + record.argv_len;
-        let length = opaque(size_of::<Record>() as u64 + u64::from(text));
+        let length = verifier::opaque(size_of::<Record>() as u64 + u64::from(text));
         if length > (size_of::<Record>() + REPEAT_TEXT) as u64 {
             return false;
         }

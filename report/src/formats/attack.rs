@@ -32,6 +32,7 @@ const NAMES: &[(&str, &str)] = &[
     ("T1489", "Service Stop"),
     ("T1497", "Virtualization/Sandbox Evasion"),
     ("T1499", "Endpoint Denial of Service"),
+    ("T1499.001", "OS Exhaustion Flood"),
     ("T1543", "Create or Modify System Process"),
     ("T1543.002", "Systemd Service"),
     ("T1546", "Event Triggered Execution"),

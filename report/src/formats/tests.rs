@@ -244,12 +244,10 @@ fn junit_counts_what_is_not_well() {
         let cases = xml.matches("<testcase ").count();
         assert!(xml.contains(&format!(" tests=\"{cases}\"")), "{xml}");
         let count = |what: &str| xml.matches(&format!("<{what} ")).count();
-        let told = format!(
-            " failures=\"{}\" errors=\"{}\"",
-            count("failure"),
-            count("error")
-        );
-        assert_eq!(xml.matches(&told).count(), 2, "{xml}");
+        for (attribute, tag) in [("failures", "failure"), ("errors", "error")] {
+            let told = format!(" {attribute}=\"{}\"", count(tag));
+            assert_eq!(xml.matches(&told).count(), 2, "{xml}");
+        }
         (count("failure"), count("error"))
     };
     assert_eq!(counts(&golden("a_clean_run", |_| {})), (0, 0));

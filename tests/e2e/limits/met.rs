@@ -82,7 +82,7 @@ fn a_cut_file_is_told_whoever_cuts_it() {
 }
 
 #[test]
-fn who_insists_on_more_tasks_is_exhaustion() {
+fn who_insists_on_more_tasks_is_a_fork_bomb() {
     let insists = "import os, time
 for _ in range(200):
     try:
@@ -93,7 +93,11 @@ for _ in range(200):
     let ran = Run::new().option("--pids 20").python(insists);
     ran.expect_code(0);
     ran.expect(
-        finding(&ran, "behaviour:exhaustion").is_some(),
+        finding(&ran, "behaviour:fork-bomb").is_some(),
         "named for what it is",
+    );
+    ran.expect(
+        finding(&ran, "behaviour:exhaustion").is_none(),
+        "one word for one thing",
     );
 }

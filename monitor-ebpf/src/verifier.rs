@@ -1,0 +1,109 @@
+//! Tricks on the kernel's verifier: what it has to be told, or kept from knowing, so that it accepts these programs and is done soon.
+//!
+//! The verifier follows every way through a program with all that it knows of each value, up to a million instructions. It
+//! stops where it comes to a state that it has seen; so what it knows beyond need costs time, and what the compiler has
+//! proved but left out it does not know. These are the ways of this crate, and where each is named:
+//!
+//! - **A bound stays in the program.** The compiler drops a mask or a comparison that it has proved needless. A value that is
+//!   [`opaque`] to it keeps them: `opaque(length) & (PATH - 1)` before each access to a buffer. Linux 6.1 knows less: it
+//!   forgets a bound at a 32-bit `or`, and adds nothing unbounded to a pointer to a structure.
+//! - **Ways that meet are one.** After a branch that changes no more than a value, [`Forget`] takes the value through map
+//!   memory, and the verifier goes on once with any value instead of once with each.
+//! - **No branch where arithmetic will do**, in what runs for each byte or each operand: `((at - words) >> 63) as u64` is a
+//!   mask of all ones or none.
+//! - **A loop is looked at once.** [`repeat`] has bpf_loop(2) call the body. Its state lives in map memory
+//!   (`Cursor` in `read.rs`): before Linux 6.7 the verifier believes of values on the stack that one round was all.
+//! - **Two copies of one value are [`apart`]** where a check of the one would otherwise be noted for the other as well.
+//! - **The loader's values are constants** to the verifier, which leaves out the code of the other case: statics that are read
+//!   volatile (`LEVEL`, `OFFSETS`, `FAULTS` in `read.rs`), so that the compiler leaves both cases in.
+//! - **No undefined value is in a register**: reads that fail give zeros (`kernel`, `user` in `read.rs`), and structures that
+//!   are moved have no `Option` in them.
+
+use core::ffi::c_void;
+
+use aya_ebpf::helpers::generated as helper;
+
+/// Keeps the compiler from knowing what a value is, so that a bound check on it is not optimised
+/// away: the verifier has not seen what the compiler has proved.
+#[inline(always)]
+pub fn opaque(mut value: u64) -> u64 {
+    // A real instruction: line information without one fails to load.
+    // SAFETY: the register is left as it is.
+    unsafe { core::arch::asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack)) };
+    value
+}
+
+/// The same value, of which the verifier does not know that it is: it notes nothing of one for the other.
+#[inline(always)]
+pub fn apart(mut value: u64) -> u64 {
+    // SAFETY: the register is left as it is.
+    unsafe { core::arch::asm!("{0} ^= 0", inout(reg) value, options(pure, nomem, nostack)) };
+    value
+}
+
+/// A value that the verifier can be made to know nothing of any more.
+///
+/// It follows every way that leads somewhere with another value; where ways meet again, values
+/// that it has forgotten let it see that it was here before.
+pub trait Forget {
+    /// The same value, through a word of map memory.
+    fn forget(self, memory: &mut impl Passage) -> Self;
+}
+
+/// Map memory with a word that values can pass through.
+pub trait Passage {
+    /// The address of that word, for the length of the borrow.
+    fn passage(&mut self) -> *mut u64;
+}
+
+impl Forget for u64 {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        let passage = memory.passage();
+        // SAFETY: the word is borrowed with the memory that it is in; volatile, so that the compiler does not shorten
+        // the way through memory.
+        unsafe {
+            passage.write_volatile(self);
+            passage.read_volatile()
+        }
+    }
+}
+
+macro_rules! forget_as_u64 {
+    ($($number:ty)*) => {$(
+        impl Forget for $number {
+            #[inline(always)]
+            fn forget(self, memory: &mut impl Passage) -> Self {
+                (self as u64).forget(memory) as Self
+            }
+        }
+    )*};
+}
+
+forget_as_u64!(u32 u16 u8 i32);
+
+impl Forget for bool {
+    #[inline(always)]
+    fn forget(self, memory: &mut impl Passage) -> Self {
+        u64::from(self).forget(memory) != 0
+    }
+}
+
+/// The body of a loop that [`repeat`] runs.
+pub trait Step {
+    /// One round; they are counted from 0. `false` ends it.
+    fn step(&mut self, round: u32) -> bool;
+}
+
+/// Does `state.step()` until it ends, at most `times`. The verifier looks at one round only.
+#[inline(always)]
+pub fn repeat<S: Step>(times: u32, state: &mut S) {
+    unsafe extern "C" fn round<S: Step>(index: u32, state: *mut c_void) -> i64 {
+        // SAFETY: `repeat` hands over an exclusive borrow of an `S`, alive until bpf_loop returns.
+        let state = unsafe { &mut *state.cast::<S>() };
+        i64::from(!state.step(index))
+    }
+    let round: unsafe extern "C" fn(u32, *mut c_void) -> i64 = round::<S>;
+    // SAFETY: the callback gets back the pointer given here, and only while this call lasts.
+    unsafe { helper::bpf_loop(times, round as *mut c_void, (&raw mut *state).cast(), 0) };
+}
