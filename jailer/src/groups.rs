@@ -13,7 +13,7 @@ pub(crate) mod sweep;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,13 @@ impl GroupNames {
     }
 }
 
+/// Makes a group that nobody but its owner and root can open: whoever could, could hold the lock on it that says that it has an
+/// owner (see sweep.rs), for as long as they like.
+fn make(path: &Path) -> Result<(), GroupError> {
+    let made = fs::DirBuilder::new().mode(0o700).create(path);
+    made.map_err(failed("make the control group", path))
+}
+
 /// The use of a process tree at one moment. `None` for what is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurrentUsage {
@@ -146,7 +153,7 @@ impl JailCgroups {
         names.directories().filter_map(Path::parent).for_each(sweep);
         names.elsewhere.iter().for_each(|parent| sweep(parent));
         enable_controllers(&names)?;
-        fs::create_dir(&names.unified).map_err(failed("make the control group", &names.unified))?;
+        make(&names.unified)?;
         let directory = claim(&names.unified)?;
         let id = directory.metadata().map(|metadata| metadata.ino());
         let id = id.map_err(failed("look at the control group", &names.unified))?;
@@ -158,7 +165,7 @@ impl JailCgroups {
             removed: false,
         };
         for (_, path) in &groups.names.legacy {
-            fs::create_dir(path).map_err(failed("make the control group", path))?;
+            make(path)?;
             groups._claims.push(claim(path)?);
         }
         Ok(groups)
@@ -168,6 +175,11 @@ impl JailCgroups {
     /// living groups share one.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The path of the v2 directory.
+    pub fn path(&self) -> &Path {
+        self.names.unified()
     }
 
     /// The v2 directory.

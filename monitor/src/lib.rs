@@ -40,6 +40,7 @@ mod stream;
 mod sys;
 mod tier;
 mod tracepoints;
+mod watching;
 mod wire;
 
 pub use answer::{Answers, Known};
@@ -55,8 +56,9 @@ pub use interruption::interrupts_tracepoints;
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, Origin, Residence, how_to_have_btf};
-pub use shared::{SharedError, hierarchy};
+pub use shared::{SharedError, group_path, hierarchy};
 pub use tier::{Available, Lack, Tier};
+pub use watching::{WatchingProgram, watching};
 
 /// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]

@@ -21,7 +21,7 @@ use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::shared::{self, LETTING_GO};
 use crate::slot::{Slot, SlotMaps};
-use crate::sys::{CanaryEnd, link_to_group};
+use crate::sys::{CanaryEnd, link_to_group, number_of_program};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
 
@@ -167,6 +167,16 @@ impl Monitor {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.loaded.origin
+    }
+
+    /// The number of the program by which [`watching`](crate::watching()) finds this monitor.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn number(&self) -> Result<u32, OpenError> {
+        let [(name, _), ..] = GROUP_HOOKS;
+        let number = number_of_program(self.loaded.programs.descriptor(name)?);
+        number.map_err(|error| OpenError::Missed(FinishError::Proc(error.into())))
     }
 
     /// True when the programs stay in the kernel.

@@ -51,7 +51,7 @@ pub use kept::filter;
 pub(crate) use kept::table;
 pub(crate) use pin::load_to_stay;
 pub use pin::{Outcome, load, unload};
-pub use status::{SharedVersion, WatchedJail, status};
+pub use status::{SharedVersion, WatchedJail, group_path, status};
 
 /// The hook without which there is no such tier: its link tells which tier was loaded.
 const TIER_HOOK: &str = "file_open";

@@ -16,8 +16,9 @@ mod slot_data;
 mod table;
 
 pub(crate) use bpf::{
-    GroupHook, link_by_number, link_to_group, link_to_tracepoint, missed_runs, number_of_program,
-    numbers_of_link, pin, pinned, takes_entries,
+    GroupHook, described, link_by_number, link_to_group, link_to_tracepoint, missed_runs,
+    number_of_program, numbers_of_link, pin, pinned, program_by_number, programs_of_group,
+    takes_entries,
 };
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;

@@ -173,6 +173,7 @@ impl Aggregator {
             network_attempts: self.addresses.omitted(),
             // Not of events: the jail's tree is looked at in the end.
             files_changed: 0,
+            watchers: 0,
         };
         let (rules, clock) = (&self.rules, &self.clock);
         let files = self.files.into_rows().into_iter();

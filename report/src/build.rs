@@ -22,8 +22,8 @@ use super::limit;
 use super::met;
 use super::model;
 use super::model::{
-    Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, Output, Process,
-    Profile, Report, Schema, Usage, Verdict,
+    Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, OtherWatcher,
+    Output, Process, Profile, Report, Schema, Usage, Verdict,
 };
 use super::passages;
 use super::text::escape;
@@ -46,6 +46,10 @@ pub struct ReportInputs<'a> {
     pub host: Host,
     /// The group that was watched, where no command was started.
     pub attached: Option<Attachment>,
+    /// Other turnkeys that watched the same processes.
+    pub watchers: Vec<OtherWatcher>,
+    /// The number of those beyond.
+    pub watchers_unlisted: u64,
     /// The way in which the run ended.
     pub ending: Ending,
     /// The resources that the run used; `None` when nothing ran.
@@ -91,6 +95,8 @@ impl<'a> ReportInputs<'a> {
             best_effort: false,
             host,
             attached: None,
+            watchers: Vec::new(),
+            watchers_unlisted: 0,
             ending: Ending::NotStarted {
                 reason: NotStarted::Setup,
                 message: String::new(),
@@ -151,6 +157,7 @@ impl Report {
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
             outsider: inputs.evidence.outsider.as_ref(),
+            watchers: &inputs.watchers,
             limit: limit_words(policy, ending, inputs.usage.as_ref()),
             met: &met,
             disk,
@@ -202,11 +209,13 @@ impl Report {
             export: inputs.export,
             kept: inputs.kept,
             attached: inputs.attached,
+            watchers: inputs.watchers,
             id: inputs.id,
             stdout: inputs.stdout.map(output),
             stderr: inputs.stderr.map(output),
             omitted: Omitted {
                 files_changed: inputs.files_unlisted,
+                watchers: inputs.watchers_unlisted,
                 ..inputs.observations.omitted
             },
             violations: inputs.observations.violations,

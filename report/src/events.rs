@@ -16,7 +16,7 @@ use super::json;
 use super::model::{
     Argument, Executable, Exit, FileAccess, MemoryTrait, Result, SocketType, is_false,
 };
-use super::processes::{Processes, escape_all, exec_id, executable, exit};
+use super::processes::{escape_all, exec_id, executable, exit};
 use super::redact;
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
@@ -28,7 +28,6 @@ use super::words;
 pub struct EventWriter<W> {
     out: W,
     lines: EventLines,
-    processes: Processes,
     next_seq: u64,
     /// Lines are missing, as the taker failed.
     failed: bool,
@@ -217,7 +216,6 @@ impl<W: Write> EventWriter<W> {
         Self {
             out,
             lines: EventLines::new(policy, clock),
-            processes: Processes::default(),
             next_seq: 0,
             failed: false,
         }
@@ -229,9 +227,9 @@ impl<W: Write> EventWriter<W> {
         self
     }
 
-    /// Writes the event, and what is missing before it. Fails only when the writer does.
-    pub fn push(&mut self, event: &Event) -> io::Result<()> {
-        let process = self.processes.observe(event);
+    /// Writes the event, and what is missing before it; `process` is the report's row of who acted, if it has one. Fails only when the
+    /// writer does.
+    pub fn push(&mut self, event: &Event, process: Option<usize>) -> io::Result<()> {
         let written = self
             .up_to(event.seq)
             .and_then(|()| self.out.write_all(&self.lines.line(event, process)));

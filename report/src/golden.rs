@@ -27,17 +27,12 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
         aggregator.push(event);
         engine.see(event);
     }
+    let host = Host {
+        kernel: "6.18.0".to_owned(),
+        arch: "x86_64".to_owned(),
+    };
+    let id = "0198c5a0-7e1f".to_owned();
     ReportInputs {
-        policy,
-        best_effort: false,
-        clock: clock(),
-        id: "0198c5a0-7e1f".to_owned(),
-        command: &[],
-        attached: None,
-        host: Host {
-            kernel: "6.18.0".to_owned(),
-            arch: "x86_64".to_owned(),
-        },
         ending: exited(0),
         usage: Some(Usage {
             wall: Duration::from_millis(210),
@@ -52,17 +47,6 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
             io_written: Some(0),
             context_switches: Some(12),
         }),
-        met: &[],
-        enforcement: &[],
-        stdout: None,
-        stderr: None,
-        files_changed: &[],
-        files_unlisted: 0,
-        written: None,
-        export: None,
-        kept: None,
-        passages: &[],
-        calls: None,
         evidence: Evidence {
             watched: true,
             lost: std::collections::BTreeMap::new(),
@@ -71,6 +55,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
         },
         observations: aggregator.finish(),
         engine,
+        ..ReportInputs::of_nothing(policy, clock(), id, host)
     }
 }
 

@@ -64,7 +64,8 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, Report, Sink, Status,
+    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, OtherWatcher, Report,
+    Sink, Status, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

@@ -13,6 +13,8 @@ use super::text::escape;
 pub const SCHEMA: &str = "turnkey.live/v1";
 /// The kind of the first line.
 pub const JOINED: &str = "joined";
+/// The kind of the last line for whom there is no place among the followers.
+pub const FULL: &str = "full";
 /// The kind of a line that stands for lines which a follower was too slow for.
 pub const LOST: &str = "lost";
 
@@ -129,6 +131,11 @@ impl LiveRun {
             memory_bytes: numbers.memory_bytes,
             cpu_seconds: numbers.cpu_seconds,
         })
+    }
+
+    /// The line for one more than the `count` followers that there may be: no other comes behind it.
+    pub fn full(&self, count: usize) -> Vec<u8> {
+        line(&serde_json::json!({"run": self.id, "kind": FULL, "count": count}))
     }
 
     /// The line that stands for `count` lines that were lost.

@@ -12,6 +12,7 @@ mod finding;
 mod network;
 mod sink;
 mod usage;
+mod watcher;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
 pub use sink::Sink;
 pub use usage::{Limits, Usage};
+pub use watcher::{OtherWatcher, WatcherPlace};
 
 /// An instant as the report writes it, for its schema: RFC 3339, UTC, microseconds.
 #[cfg(test)]
@@ -88,6 +90,9 @@ pub struct Report {
     /// The group that turnkey was attached to; it started no command then, and made no jail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<Attachment>,
+    /// Other turnkeys that watched the same processes, each by rules of its own; the first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watchers: Vec<OtherWatcher>,
     /// True when the program had a terminal, which both of its outputs went to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminal: bool,

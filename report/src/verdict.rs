@@ -52,7 +52,7 @@ use turnkey_policy::{AcceptedFinding, OnLoss, Severity};
 use super::behaviour;
 use super::clock::Clock;
 use super::ending::{AttachmentEnding, Ending, NotStarted, RunEnding};
-use super::model::{Finding, Status, Verdict};
+use super::model::{Finding, OtherWatcher, Status, Verdict};
 use super::terminal::signal_name;
 use super::text::escape;
 
@@ -87,6 +87,8 @@ pub struct Facts<'a> {
     pub clock: &'a Clock,
     /// The process outside of the jail that ended one in it by a signal, unless it was turnkey.
     pub outsider: Option<&'a facts::Outsider>,
+    /// Other turnkeys that watched the same processes.
+    pub watchers: &'a [OtherWatcher],
     /// Processes that ended by `SIGSYS`.
     pub sigsys: u64,
     /// The sentence about the limit that ended the run, if one did.
@@ -265,7 +267,8 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
             &reason,
         )
     });
-    let outside = cut_short(facts.ending, facts.outsider);
+    let outside = killed_by_another(facts.ending, facts.watchers)
+        .or_else(|| cut_short(facts.ending, facts.outsider));
     let outside = outside.map(|words| own(OUTSIDE, Severity::Low, 1, &words));
     let sigsys = (facts.sigsys > 0).then(|| {
         let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
@@ -305,6 +308,18 @@ fn late(ending: &Ending) -> Option<Finding> {
         )),
         _ => None,
     }
+}
+
+/// The words on another turnkey that has killed all, where this one did not: by its rules, not by these.
+fn killed_by_another(ending: &Ending, watchers: &[OtherWatcher]) -> Option<String> {
+    if ending.condemned() || ending.killed_for_loss() {
+        return None;
+    }
+    let other = watchers.iter().find(|other| other.killed)?;
+    Some(format!(
+        "all was killed by another watcher, {}, whose report has the reason; what would have been done is not known",
+        other.name()
+    ))
 }
 
 /// The words on a signal that cut short what there was to see; `None` when nobody outside of the jail sent one, or

@@ -191,9 +191,11 @@ fn attempt(
     let mut limits = LimitedGroup::plan(group, request.limits)?;
     let mut monitor = MonitorHandle::open_tree(teller.policy, group, request.residence)?;
     monitor.require_no_files()?;
-    let beside = group.beside().context("the monitor could not be tried")?;
-    monitor.prove_beside(&beside)?;
-    drop(beside);
+    let canaries = group
+        .canary_group()
+        .context("the monitor could not be tried")?;
+    monitor.prove_in(&canaries)?;
+    drop(canaries);
 
     let watched = watch::prepare(group, &monitor, request.at_most)?;
     // From here on a signal that asks for an end is waited for, and lets the group go.
@@ -205,6 +207,9 @@ fn attempt(
     limits.enforce()?;
     let was_populated = group.is_populated();
     monitor.adopt_tree(group)?;
+    if let Some(program) = monitor.number()? {
+        sink.watches(&group.directory()?, program);
+    }
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let mut attached = attachment(request, &limits);
     let (mut processes, groups_below) = group.processes()?;
@@ -226,7 +231,7 @@ fn attempt(
     attached.found_count = found_count;
     attached.groups_below = groups_below;
     if found_count == 0 {
-        sink.await_program();
+        sink.await_program(teller.policy);
     }
     teller.begin(&attached)?;
     sink.attached(&attached);
@@ -234,7 +239,8 @@ fn attempt(
     let begun = std::time::Instant::now();
     let course = watch(watched, (group, had_processes), guard, &mut monitor, sink)?;
     let let_go = group.is_populated();
-    if let_go {
+    // Of a group in which nobody was, no end of a process shows that the programs looked.
+    if let_go || !course.had_processes {
         monitor.detach()?;
     }
     attached.seconds = begun.elapsed().as_secs_f64();
@@ -312,6 +318,8 @@ impl Teller<'_> {
         let report = Report::build(ReportInputs {
             ending: outcome.ending,
             attached: outcome.attached,
+            watchers: seen.watchers.0,
+            watchers_unlisted: seen.watchers.1,
             enforcement: &outcome.enforcement,
             evidence: outcome.evidence,
             observations: seen.observations,

@@ -1,24 +1,31 @@
 //! The sink of a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
 
+mod before_program;
+
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
-use turnkey_facts::{Event, Kind};
+use turnkey_facts::Event;
 use turnkey_jailer::{CurrentUsage, Running};
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::live::LiveRun;
 use turnkey_report::{
-    Aggregator, AlertWriter, Attachment, Clock, EventLines, EventWriter, KnownProcess, Observations,
+    Aggregator, AlertWriter, Attachment, Clock, EventLines, EventWriter, KnownProcess,
+    Observations, OtherWatcher,
 };
 
+use self::before_program::BeforeProgram;
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
 use crate::missing_hint::AdvisoryRule;
+use crate::others::OtherWatchers;
 use crate::sinks::{Alerts, OpenSink};
 use crate::workspace_names::WorkspaceNames;
 use crate::{clock, machine};
@@ -58,12 +65,11 @@ pub struct EventSink<'o> {
     id: String,
     names: WorkspaceNames,
     alerts: Option<Alerts>,
+    /// Other turnkeys that watch the same processes; `None` while this one does not.
+    others: Option<OtherWatchers>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
-    before_program: Option<Vec<Event>>,
+    before_program: Option<BeforeProgram>,
 }
-
-/// Most events that are kept until a group's first program is started: a runtime makes a few hundred.
-const MOST_BEFORE: usize = 4096;
 
 /// The summary of a run's events.
 pub struct EventSummary {
@@ -75,6 +81,8 @@ pub struct EventSummary {
     pub id: String,
     /// The sinks and the followers, who are told of the verdict.
     pub alerts: Option<Alerts>,
+    /// Other turnkeys that watched the same processes, and the number of those beyond.
+    pub watchers: (Vec<OtherWatcher>, u64),
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
@@ -106,6 +114,7 @@ impl<'o> EventSink<'o> {
             id: clock::run_id(),
             names: WorkspaceNames::of(policy),
             alerts: None,
+            others: None,
             before_program: None,
         }
     }
@@ -145,7 +154,10 @@ impl<'o> EventSink<'o> {
     pub fn listen(&mut self, is_watched: bool) -> Option<FollowerListener> {
         let live = &mut self.alerts.as_mut()?.live;
         live.run_mut().whole &= is_watched;
-        let listening = FollowerListener::of(&self.id);
+        let group = self.others.as_ref().map(OtherWatchers::group);
+        let listening = FollowerListener::of(&self.id, group);
+        // From here on others find this run, and it them.
+        self.others.iter_mut().for_each(OtherWatchers::look_first);
         let told = |error| {
             let line =
                 format!("`turnkey top` and `turnkey events` will not find this run: {error}");
@@ -154,8 +166,33 @@ impl<'o> EventSink<'o> {
         listening.map_err(told).ok()
     }
 
-    /// Takes in those who may follow; `usage` is what the group uses now.
-    pub fn join(&mut self, came: Vec<UnixStream>, usage: impl FnOnce() -> Option<CurrentUsage>) {
+    /// From here on the group in `directory` is watched, by the program of this number.
+    pub fn watches(&mut self, directory: &Path, program: u32) {
+        self.others = OtherWatchers::of(&self.id, directory, program);
+    }
+
+    /// Tells others that watch processes of the group that all of it is killed now.
+    pub fn tell_of_kill(&self) {
+        self.others.iter().for_each(OtherWatchers::tell_of_kill);
+    }
+
+    /// Looks who else watches now.
+    pub fn look_at_others(&mut self) {
+        self.others.iter_mut().for_each(OtherWatchers::look);
+    }
+
+    /// Takes in those who may follow, and hears those who say that they watch, too; `usage` is what the group uses now.
+    pub fn join(
+        &mut self,
+        mut came: Vec<UnixStream>,
+        usage: impl FnOnce() -> Option<CurrentUsage>,
+    ) {
+        if let Some(others) = &mut self.others {
+            came = came
+                .into_iter()
+                .filter_map(|stream| others.hear(stream))
+                .collect();
+        }
         if let Some(alerts) = &mut self.alerts {
             alerts.join(came, usage);
         }
@@ -179,29 +216,23 @@ impl<'o> EventSink<'o> {
     /// Keeps events from the detectors until the first program is started: whoever fills an empty group, such as a
     /// container's runtime, mounts and makes namespaces there for it. Rules are the kernel's, and act all the same. Where no
     /// program is started at all, the detectors get everything in the end.
-    pub fn await_program(&mut self) {
-        self.before_program = Some(Vec::new());
+    pub fn await_program(&mut self, policy: &Policy) {
+        self.before_program = Some(BeforeProgram::of(policy));
     }
 
     /// Hands an event to the detectors, unless it is of a time before the first program.
     fn detect(&mut self, event: &Event) -> bool {
-        match &mut self.before_program {
-            Some(_) if matches!(event.kind, Kind::Exec { .. }) => self.before_program = None,
-            Some(before) if before.len() < MOST_BEFORE => {
-                before.push(event.clone());
+        let mut kills = false;
+        if let Some(before) = &mut self.before_program {
+            let Some(first) = before.take(event, before_program::is_runtime) else {
                 return false;
+            };
+            self.before_program = None;
+            for event in &first {
+                kills |= self.engine.see(event);
             }
-            Some(before) => {
-                // No runtime: whoever does so much is judged by it.
-                let before = std::mem::take(before);
-                self.before_program = None;
-                before.iter().for_each(|event| {
-                    self.engine.see(event);
-                });
-            }
-            None => {}
         }
-        self.engine.see(event)
+        self.engine.see(event) || kills
     }
 
     /// The name of the run.
@@ -226,7 +257,9 @@ impl<'o> EventSink<'o> {
         let event = &*self.names.told(event);
         let asked = self.advisory.told(event);
         let (event, is_asked) = (asked.as_ref().unwrap_or(event), asked.is_some());
-        let violation = self.aggregator.push(event).cloned();
+        let before = self.before_program.as_ref();
+        let told = before.map_or(Cow::Borrowed(event), |before| before.told(event));
+        let violation = self.aggregator.push(&told).cloned();
         if let Some(alerts) = &mut self.alerts {
             alerts.live.event(event, self.aggregator.acting());
             violation
@@ -238,7 +271,8 @@ impl<'o> EventSink<'o> {
         if let Some(writer) = &mut self.writer
             && self.failed.is_none()
         {
-            self.failed = writer.push(event).err();
+            // The report's own rows: the number of a process is the same in both, also of one that was there before.
+            self.failed = writer.push(event, self.aggregator.acting()).err();
         }
         // Whoever asks about a path that nobody speaks of has done nothing.
         let kills = !is_asked && self.detect(event);
@@ -250,7 +284,8 @@ impl<'o> EventSink<'o> {
 
     /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
     pub fn finish(mut self, records: Option<u64>) -> EventSummary {
-        for event in self.before_program.take().unwrap_or_default() {
+        let before = self.before_program.take().unwrap_or_default();
+        for event in before.rest() {
             self.engine.see(&event);
         }
         let finish = |writer: EventWriter<_>| writer.finish(records);
@@ -262,6 +297,7 @@ impl<'o> EventSink<'o> {
             engine: self.engine,
             id: self.id,
             alerts: self.alerts,
+            watchers: self.others.map(OtherWatchers::finish).unwrap_or_default(),
             unwritten: written.err(),
         }
     }

@@ -187,6 +187,8 @@ fn build(
         host: machine::host()?,
         ending: outcome.ending,
         attached: None,
+        watchers: seen.watchers.0,
+        watchers_unlisted: seen.watchers.1,
         usage: outcome.usage,
         enforcement: &outcome.enforcement,
         met: &outcome.met,

@@ -63,6 +63,7 @@ mod missing_hint;
 mod monitor_handle;
 pub mod names;
 mod object;
+mod others;
 mod prepare;
 mod publish;
 mod relay;

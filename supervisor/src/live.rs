@@ -5,15 +5,20 @@
 //! the other (see [`peer`]): whoever follows is of the same user, and no process of a jail; root follows as the user whose run
 //! it is. Names belong to a network namespace; runs of another one are not found.
 //!
+//! The name of a run that watches goes on with a slash and the id of its control group, by which others that watch the same processes
+//! find it: see [`announcement`].
+//!
 //! A follower sends nothing. It gets a line of the state, then a line for each event and for each alert.
 
+mod announcement;
 mod feed;
 mod found;
 mod listener;
 mod peer;
 
+pub use announcement::{Announcement, announce};
 pub use feed::LiveFeed;
-pub use found::{FirstLine, Followed, FollowedRun, LiveLook};
+pub use found::{FirstLine, Followed, FollowedRun, LiveLook, NamedRun, lives, runs_that_watch};
 pub use listener::{FollowerListener, next};
 
 /// The beginning of the names, without the zero that makes them abstract.

@@ -13,7 +13,7 @@ use turnkey_monitor::{Available, FileId, Monitor, Origin, Residence, Tier, Watch
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
-use crate::attachment::group::{BesideGroup, ForeignGroup};
+use crate::attachment::group::{CanaryGroup, ForeignGroup};
 use crate::object::object;
 use crate::required_layers::Strictness;
 use turnkey_report::{Evidence, escape};
@@ -99,10 +99,10 @@ impl MonitorHandle {
         })
     }
 
-    /// Shows that the kernel's programs refuse and kill at the level of a group, in one beside it.
-    pub fn prove_beside(&mut self, beside: &BesideGroup) -> anyhow::Result<()> {
+    /// Shows that the kernel's programs refuse and kill at the level of a group, in another one there.
+    pub fn prove_in(&mut self, group: &CanaryGroup) -> anyhow::Result<()> {
         if let Some(monitor) = &mut self.monitor {
-            let proof = monitor.canary_below(beside.watched(), beside.leaf())?;
+            let proof = monitor.canary_below(group.watched()?, group.leaf())?;
             self.report.proof = Some(proof.0);
         }
         Ok(())
@@ -149,6 +149,11 @@ impl MonitorHandle {
             Some(monitor) => Ok(monitor.detach()?),
             None => Ok(()),
         }
+    }
+
+    /// The number of the program by which others find this monitor; `None` where there is none.
+    pub fn number(&self) -> anyhow::Result<Option<u32>> {
+        Ok(self.monitor.as_ref().map(Monitor::number).transpose()?)
     }
 
     fn nobody(reason: String) -> MonitorHandle {

@@ -12,6 +12,7 @@ use turnkey_policy::Policy;
 
 use crate::filter_cache;
 use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
+use crate::others;
 use crate::required_layers::{self, Strictness};
 use crate::run::RunRequest;
 use crate::settle::{self, SettledPolicy, watched_or_not};
@@ -39,6 +40,9 @@ pub fn prepare(
         let (command, directory) = (&request.command, &request.directory);
         let plan = settle::plan(policy, *strictness, command, directory)?;
         required_layers::require(&plan)?;
+        if !plan.host.hierarchies.closed {
+            others::require_inside(&plan.host.hierarchies.unified)?;
+        }
         let layer = request.layer.clone();
         Ok(Plan { layer, ..plan })
     };

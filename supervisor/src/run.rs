@@ -24,7 +24,7 @@ use crate::settle::SettledPolicy;
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, missing_hint, scope};
+use crate::{advice, attach, clock, layer, missing_hint, others, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -101,7 +101,11 @@ impl RunPlace {
 /// among), and before this process has a second thread.
 pub fn enter() -> RunPlace {
     // As the caller: in a namespace of their own they look like root, whom their manager does not know.
-    let scope = scope::enter().err();
+    // In a group that another turnkey watches it stays, to be watched.
+    let scope = match others::is_watched_here() {
+        true => None,
+        false => scope::enter().err(),
+    };
     RunPlace {
         user_namespace: rootless::enter().map(drop),
         scope,
@@ -209,6 +213,9 @@ fn attempt(
         StreamRelays::start(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
     let mut held = attach::held(confining, &plan, &mut monitor, again)?;
     attach::adopt(&held, &mut monitor, request.syscalls)?;
+    if let (Some(program), Some(groups)) = (monitor.number()?, held.cgroup()) {
+        sink.watches(groups.path(), program);
+    }
 
     relays.feed(held.take_terminal()).context(NO_RELAYS)?;
     let memory = policy.limits.memory;

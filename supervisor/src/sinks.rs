@@ -7,6 +7,7 @@
 //! before anything runs, and nothing that a receiver answers changes a run.
 
 mod file;
+mod https;
 mod journald;
 mod queue;
 mod socket;
@@ -70,6 +71,7 @@ enum FoundPlace {
     Socket(socket::FoundSocket),
     File(CallerOutput),
     Webhook(socket::FoundEndpoint, WebhookSecret),
+    Https(https::Curl, WebhookSecret),
 }
 
 impl FoundSink {
@@ -94,7 +96,7 @@ impl FoundSink {
     pub fn output(&self) -> Option<&CallerOutput> {
         match &self.place {
             FoundPlace::File(output) => Some(output),
-            FoundPlace::Socket(_) | FoundPlace::Webhook(..) => None,
+            FoundPlace::Socket(_) | FoundPlace::Webhook(..) | FoundPlace::Https(..) => None,
         }
     }
 
@@ -103,14 +105,14 @@ impl FoundSink {
         match &self.place {
             FoundPlace::Socket(socket)
             | FoundPlace::Webhook(socket::FoundEndpoint::Unix(socket), _) => Some(socket.path()),
-            FoundPlace::File(_) | FoundPlace::Webhook(..) => None,
+            FoundPlace::File(_) | FoundPlace::Webhook(..) | FoundPlace::Https(..) => None,
         }
     }
 
     /// The secret that signs what goes there.
     pub fn secret(&self) -> Option<&WebhookSecret> {
         match &self.place {
-            FoundPlace::Webhook(_, secret) => Some(secret),
+            FoundPlace::Webhook(_, secret) | FoundPlace::Https(_, secret) => Some(secret),
             FoundPlace::File(_) | FoundPlace::Socket(_) => None,
         }
     }
@@ -126,6 +128,9 @@ impl FoundSink {
             FoundPlace::File(output) => file::AlertFile::open(output).map(boxed),
             FoundPlace::Webhook(endpoint, secret) => {
                 webhook::Webhook::open(endpoint, self.target.request_path(), secret).map(boxed)
+            }
+            FoundPlace::Https(curl, secret) => {
+                https::HttpsWebhook::open(curl, self.target.url(), secret).map(boxed)
             }
         };
         let receiver = receiver.with_context(|| {

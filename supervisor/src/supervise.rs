@@ -143,10 +143,12 @@ pub fn supervise(
                 continue;
             }
             if answer(&input, running, monitor, &mut course, sink) {
+                sink.tell_of_kill();
                 running.kill()?;
             }
             if matches!(input, LoopInput::Tick) {
                 sink.observer.tick(running);
+                sink.look_at_others();
                 inputs.look.was(running.is_still());
             }
             if let LoopInput::Followers(came) = &mut input {
@@ -162,6 +164,9 @@ pub fn supervise(
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
         }
+        sink.look_at_others();
+        let rest = inputs.followers.as_ref().map(FollowerListener::rest);
+        sink.join(rest.unwrap_or_default(), || None);
         Ok(course)
     })
 }

@@ -3,6 +3,7 @@
 mod limits;
 mod required;
 mod robust;
+mod several;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -249,7 +250,10 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
     let group = OthersGroup::new();
     let mut others = Others::start(&group.below("below"));
     let path = group.path.display().to_string();
-    let attached = Attached::to(&["--cgroup", &path], &[]);
+    let directory = scratch();
+    let events = directory.path().join("events.jsonl");
+    let options = ["--events", events.to_str().expect("a name")];
+    let attached = Attached::to(&["--cgroup", &path], &options);
     assert_ne!(others.ask("read /etc/hostname"), "");
     assert_eq!(others.end(), None);
     let (code, report, said) = attached.end();
@@ -266,6 +270,14 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
             .is_some_and(|exe| exe.contains("python"))
     );
     assert!(!found["open"].as_array().expect("a list").is_empty());
+    // It has one number, in the events too.
+    let text = std::fs::read_to_string(&events).expect("events are there");
+    let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&first["process"]["pid"], &first["process"]["exec_id"]),
+        (&found["pid"], &report["processes"][0]["exec_id"]),
+        "{text}"
+    );
     // The tree of processes knows it from before.
     assert!(
         report["processes"][0]["exe"]["path"]
@@ -452,6 +464,25 @@ fn a_group_that_is_let_go_lives_on_unwatched_and_what_was_told_is_whole() {
     );
     assert_ne!(others.ask("read /etc/shadow"), "", "no rule is left");
     assert_eq!(others.end(), None);
+}
+
+/// Nothing was there to be seen, and nothing is missing.
+#[test]
+fn a_group_in_which_nobody_was_is_let_go_as_whole_and_clean() {
+    let group = OthersGroup::new();
+    let attached = Attached::to(&["--cgroup", &group.name], &["--for", "10ms"]);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str(), report["verdict"].as_str()),
+        (0, Some("ended"), Some("clean")),
+        "{said}"
+    );
+    assert_eq!(report["events"]["complete"], true, "{said}");
+    assert_eq!(report["findings"], serde_json::json!([]), "{said}");
+    // One that came and went is seen to have ended.
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    Others::start(&group.path).end();
+    assert_eq!(attached.end().1["verdict"], "clean");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use turnkey_tests::{Run, eventually, traces};
+use turnkey_tests::{Run, as_nobody, eventually, traces};
 
 /// The tests of this file look at the whole host, so they wait for one another and for the jails
 /// of other tests to be gone.
@@ -93,6 +93,37 @@ fn j51_a_killed_turnkey_leaves_nothing() {
         kill_and_look(&run, turnkey, &format!("after {percent} % of a start"));
     }
     eventually("no sleeper is left", || sleepers(&marker) == 0);
+}
+
+/// A lock says that a group has an owner: with one, anybody could keep what is left from ever being removed.
+#[test]
+fn no_stranger_holds_a_lock_on_the_groups_of_a_jail() {
+    let run = Run::new();
+    let marker = format!("6{}", std::process::id());
+    let mut turnkey = start_sleeper(&run, &marker);
+    eventually("the program runs", || sleepers(&marker) == 2);
+    let mark = format!("turnkey-{}-", turnkey.id());
+    let groups: Vec<_> = traces()
+        .into_iter()
+        .filter(|trace| trace.contains(&mark))
+        .collect();
+    assert!(
+        groups
+            .iter()
+            .any(|group| group.starts_with("/sys/fs/cgroup/")),
+        "{groups:?}"
+    );
+    for group in groups
+        .iter()
+        .filter(|group| group.starts_with("/sys/fs/cgroup/"))
+    {
+        let [parent, group] = [group.rsplit_once('/').expect("a path").0, group];
+        let lock = |directory| as_nobody("flock", &["--nonblock", "--shared", directory, "true"]).0;
+        assert!(lock(parent).success(), "the control: {parent}");
+        assert!(!lock(group).success(), "{group}");
+    }
+    turnkey.kill().expect("it can be killed");
+    turnkey.wait().expect("it can be waited for");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Every run holds a lock, flock(2), on each of its groups for as long as it lives; the kernel
 //! lets go of it when the last process that holds it dies, whoever killed it, in whatever pid
-//! namespace. A group of ours that is not locked and not new has no owner. It is removed with the groups below it, each of
+//! namespace. Its directory is open to root and its owner alone, so that nobody else can hold that lock. A group of ours that is not locked and not new has no owner. It is removed with the groups below it, each of
 //! which must be without an owner as well, when it is empty, which the kernel itself decides: rmdir(2) of a group with a
 //! process in it fails. Whoever watches a group of others holds a lock on it, so that no group goes that is waited for.
 

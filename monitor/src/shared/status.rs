@@ -88,7 +88,7 @@ fn jails(folder: &Folder) -> Result<Vec<WatchedJail>, OpenError> {
         }
         jails.push(WatchedJail {
             cgroup_id,
-            cgroup: path(cgroup_id),
+            cgroup: group_path(cgroup_id),
             condemned: jail.condemned != 0,
             records: jail.seq,
             lost: jail.lost_records,
@@ -98,7 +98,9 @@ fn jails(folder: &Folder) -> Result<Vec<WatchedJail>, OpenError> {
     Ok(jails)
 }
 
-fn path(id: u64) -> Option<PathBuf> {
+/// The path of the directory of the control group with this id; `None` when it is gone, or cannot be asked for.
+#[must_use]
+pub fn group_path(id: u64) -> Option<PathBuf> {
     let opened = cgroup(id)?.ok()?;
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()
 }

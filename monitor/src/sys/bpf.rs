@@ -81,6 +81,46 @@ pub(crate) fn number_of_program(program: BorrowedFd<'_>) -> nix::Result<u32> {
     Ok(info.id)
 }
 
+/// Opens a program that is in the kernel, by its number; `BPF_PROG_GET_FD_BY_ID`.
+pub(crate) fn program_by_number(number: u32) -> nix::Result<OwnedFd> {
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_6.__bindgen_anon_1.prog_id = number;
+    descriptor(bpf_cmd::BPF_PROG_GET_FD_BY_ID, &mut attributes)
+}
+
+/// The numbers of the programs that a group itself calls at a hook, the first [`MOST_PROGRAMS`]; `BPF_PROG_QUERY`.
+pub(crate) fn programs_of_group(group: BorrowedFd<'_>, hook: GroupHook) -> nix::Result<Vec<u32>> {
+    // The kernel takes 64 of one group, and answers ENOSPC beyond what there is room for (BPF_CGROUP_MAX_PROGS).
+    const MOST_PROGRAMS: u32 = 64;
+    let mut numbers = [0; MOST_PROGRAMS as usize];
+    let mut attributes = no_attributes();
+    attributes.query.__bindgen_anon_1.target_fd = group.as_raw_fd().cast_unsigned();
+    attributes.query.attach_type = hook as u32;
+    attributes.query.prog_ids = numbers.as_mut_ptr().addr() as u64;
+    attributes.query.__bindgen_anon_2.prog_cnt = MOST_PROGRAMS;
+    bpf(bpf_cmd::BPF_PROG_QUERY, &mut attributes)?;
+    // SAFETY: an integer, whatever the kernel has put there.
+    let count = unsafe { attributes.query.__bindgen_anon_2.prog_cnt };
+    Ok(numbers.into_iter().take(count as usize).collect())
+}
+
+/// The name of a program, and the numbers of the maps that it uses; `BPF_OBJ_GET_INFO_BY_FD`.
+pub(crate) fn described(program: BorrowedFd<'_>) -> nix::Result<(String, Vec<u32>)> {
+    // The verifier's MAX_USED_MAPS.
+    const MOST_MAPS: u32 = 64;
+    let mut maps = [0_u32; MOST_MAPS as usize];
+    // SAFETY: integers throughout, of which zeros are values.
+    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
+    info.nr_map_ids = MOST_MAPS;
+    info.map_ids = maps.as_mut_ptr().addr() as u64;
+    // SAFETY: the room for numbers is as long as the value says, and lasts for the call.
+    let info = unsafe { info_into(program, info) }?;
+    let name = info.name.iter().map(|byte| byte.cast_unsigned());
+    let name: Vec<u8> = name.take_while(|byte| *byte != 0).collect();
+    let used = maps.into_iter().take(info.nr_map_ids as usize);
+    Ok((String::from_utf8_lossy(&name).into_owned(), used.collect()))
+}
+
 /// Runs of a program that the kernel has left out, because it ran there already; `BPF_OBJ_GET_INFO_BY_FD`. Kernels
 /// before 5.12 do not count. The same as in `/proc/self/fdinfo`, for a tenth of the time.
 pub(crate) fn missed_runs(program: BorrowedFd<'_>) -> nix::Result<u64> {
@@ -111,8 +151,15 @@ pub(crate) fn takes_entries(function: u32) -> bool {
 /// # Safety
 /// Zeros are a value of the type, and it is the one that the kernel has for this kind of object.
 unsafe fn info_of<T>(object: BorrowedFd<'_>) -> nix::Result<T> {
-    // SAFETY: as the caller says.
-    let mut info: T = unsafe { std::mem::zeroed() };
+    // SAFETY: as the caller says; zeros lead nowhere.
+    unsafe { info_into(object, std::mem::zeroed()) }
+}
+
+/// The same, where the caller has filled in places for the kernel to write to.
+///
+/// # Safety
+/// As of [`info_of`], and what the value leads to is as long as it says, for the call.
+unsafe fn info_into<T>(object: BorrowedFd<'_>, mut info: T) -> nix::Result<T> {
     let mut attributes = no_attributes();
     attributes.info.bpf_fd = object.as_raw_fd().cast_unsigned();
     attributes.info.info_len = size_of_in_u32::<T>();

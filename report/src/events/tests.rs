@@ -4,12 +4,15 @@ use super::super::fixture::{
     CREDENTIALS, ESCAPE, OUTBOUND, Story, clock, connect, fork, open_failed, opened, policy,
     question, refused,
 };
+use super::super::processes::Processes;
 use super::*;
 
 fn lines(story: &Story) -> String {
     let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
+    let mut processes = Processes::default();
     for event in &story.events {
-        writer.push(event).unwrap();
+        let process = processes.observe(event);
+        writer.push(event, process).unwrap();
     }
     String::from_utf8(writer.finish(None).unwrap()).unwrap()
 }
@@ -80,7 +83,7 @@ fn a_gap_is_a_line_of_its_own() {
 fn a_gap_in_the_end_is_told_as_well() {
     let story = Story::command(&["sh"]);
     let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
-    writer.push(&story.events[0]).unwrap();
+    writer.push(&story.events[0], None).unwrap();
     let lines = String::from_utf8(writer.finish(Some(4)).unwrap()).unwrap();
     assert!(
         lines.ends_with("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n{\"seq\":4,\"kind\":\"end\"}\n"),
@@ -108,7 +111,7 @@ fn lines_that_lack_one_have_no_end() {
     let mut story = Story::command(&["sh"]);
     story.push(2, opened("/usr/lib/a"));
     let mut writer = EventWriter::new(&policy(), clock(), Full(60));
-    assert!(writer.push(&story.events[0]).is_err());
+    assert!(writer.push(&story.events[0], None).is_err());
     // It would fit.
     assert_eq!(writer.finish(None).unwrap().0, 60);
 }

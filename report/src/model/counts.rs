@@ -30,4 +30,11 @@ pub struct Omitted {
     pub network_attempts: u64,
     /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as one.
     pub files_changed: u64,
+    /// Turnkeys without a row in `watchers`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub watchers: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -2,7 +2,7 @@
 
 use turnkey_policy::Layer;
 
-use crate::model::Report;
+use crate::model::{Report, WatcherPlace};
 use crate::text::quote;
 
 /// Every remark, each in a line.
@@ -12,8 +12,30 @@ pub fn all(report: &Report) -> impl Iterator<Item = String> {
         brought_in(report),
         mounts_hidden(report),
         published(report),
+        watchers(report),
     ];
     all.into_iter().flatten()
+}
+
+/// Other turnkeys that watched the same, in a line.
+fn watchers(report: &Report) -> Option<String> {
+    const NAMED: usize = 3;
+    let others = &report.watchers;
+    let place = |place| match place {
+        WatcherPlace::Above => "above",
+        WatcherPlace::Same => "the same group",
+        WatcherPlace::Below => "below",
+    };
+    let named = others.iter().take(NAMED);
+    let named: Vec<_> = named
+        .map(|other| format!("{} ({})", other.name(), place(other.place)))
+        .collect();
+    let more = match others.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let words = || format!("also watched, by other rules: {}{more}", named.join(", "));
+    (!others.is_empty()).then(words)
 }
 
 /// The network that is none of the jail's own, in a line.

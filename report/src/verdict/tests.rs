@@ -31,6 +31,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         lost: 0,
         rules,
         outsider: None,
+        watchers: &[],
         sigsys: 0,
         limit,
         met: &[],
@@ -447,4 +448,43 @@ fn a_signal_from_outside_is_told_with_its_sender_and_leaves_nothing_clean() {
         findings(&told).is_empty(),
         "turnkey was asked to end the run"
     );
+}
+
+#[test]
+fn a_kill_by_another_watcher_is_told_and_leaves_nothing_clean() {
+    let other = |killed| OtherWatcher {
+        place: super::super::model::WatcherPlace::Above,
+        group: "/system.slice".to_owned(),
+        run: Some("6a1-2b".to_owned()),
+        killed,
+    };
+    let ended = Ending::Attached(AttachmentEnding::default());
+    let condemned = Ending::Attached(AttachmentEnding {
+        condemned: true,
+        ..AttachmentEnding::default()
+    });
+    let ran = Ending::Ran(EXITED);
+    for (ending, killed, expected) in [
+        (&ended, true, true),
+        (&ran, true, true),
+        (&ended, false, false),
+        // One that has killed by itself has the reason itself.
+        (&condemned, true, false),
+    ] {
+        let watchers = [other(killed)];
+        let facts = Facts {
+            watchers: &watchers,
+            ..facts(ending, &[])
+        };
+        let findings = findings(&facts);
+        let outside = findings.iter().find(|finding| finding.id == OUTSIDE);
+        assert_eq!(outside.is_some(), expected, "{ending:?}");
+        let named = outside.map(|finding| finding.reason.contains("run 6a1-2b on /system.slice"));
+        assert_ne!(named, Some(false));
+        assert_eq!(
+            judged(&facts) == Verdict::Inconclusive,
+            expected,
+            "{ending:?}"
+        );
+    }
 }

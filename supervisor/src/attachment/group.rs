@@ -113,6 +113,14 @@ impl ForeignGroup {
         &self.name
     }
 
+    /// The path of its directory.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub fn directory(&self) -> anyhow::Result<PathBuf> {
+        Ok(turnkey_jailer::paths::place_of(&self.directory)?)
+    }
+
     /// The kernel's id of it: its inode.
     pub fn id(&self) -> u64 {
         self.id
@@ -235,31 +243,29 @@ impl ForeignGroup {
         let _ = flock(&self.directory, shared);
     }
 
-    /// Makes a group beside it, at the same level, with a leaf below: canaries fly there.
+    /// Makes a group at the same level, with a leaf below, in which canaries fly: in a branch of its own, where they are in nobody's
+    /// watched group. Another turnkey that watches a group above would see them come, and go.
     ///
     /// # Errors
     /// When the kernel does not let this process make groups there.
-    pub fn beside(&self) -> anyhow::Result<BesideGroup> {
-        let above = openat(&self.directory, "..", DIRECTORY, Mode::empty());
-        let above = above.context("the group above cannot be opened")?;
-        sweep(&turnkey_jailer::paths::place_of(&above)?);
+    pub fn canary_group(&self) -> anyhow::Result<CanaryGroup> {
+        let root = turnkey_monitor::hierarchy().context("no cgroup v2 hierarchy is mounted")?;
+        sweep(&root);
+        let above = nix::fcntl::open(&root, DIRECTORY, Mode::empty())?;
         let name = format!("turnkey-canary-{}", std::process::id());
         make_in(above.as_fd(), &name)
-            .with_context(|| format!("no group can be made beside {}", self.name.display()))?;
-        let directory = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
-        // Runs that start meanwhile leave it alone, with its leaf.
-        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
-        let mut beside = BesideGroup {
-            id: fstat(&directory)?.st_ino,
-            leaf: None,
-            above,
-            name,
-            directory,
+            .with_context(|| format!("no group can be made in {}", root.display()))?;
+        let top = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
+        // Runs that start meanwhile leave it alone, with all below.
+        flock(&top, FlockOperation::NonBlockingLockExclusive)?;
+        let mut made = CanaryGroup {
+            groups: vec![(above, name)],
+            leaf: top,
         };
-        make_in(beside.directory.as_fd(), LEAF)?;
-        let leaf = openat(&beside.directory, LEAF, DIRECTORY, Mode::empty())?;
-        beside.leaf = Some(leaf);
-        Ok(beside)
+        for _ in 0..self.level().get() {
+            made.go_down()?;
+        }
+        Ok(made)
     }
 }
 
@@ -269,43 +275,53 @@ impl AsFd for ForeignGroup {
     }
 }
 
-/// The name of the leaf in a [`BesideGroup`].
-const LEAF: &str = "leaf";
+/// The name of each group below a [`CanaryGroup`]'s first.
+const BELOW: &str = "below";
 
-/// A group beside a foreign one, for canaries alone; removed when dropped.
-pub struct BesideGroup {
-    above: OwnedFd,
-    name: String,
-    directory: OwnedFd,
-    id: u64,
-    leaf: Option<OwnedFd>,
+/// A branch of groups for canaries alone; removed when dropped.
+pub struct CanaryGroup {
+    /// Each with the one above and its name there: from the first one down.
+    groups: Vec<(OwnedFd, String)>,
+    /// The last one, in which canaries are.
+    leaf: OwnedFd,
 }
 
-impl BesideGroup {
-    /// The group, with its id.
-    pub fn watched(&self) -> (BorrowedFd<'_>, u64) {
-        (self.directory.as_fd(), self.id)
+impl CanaryGroup {
+    fn go_down(&mut self) -> anyhow::Result<()> {
+        make_in(self.leaf.as_fd(), BELOW)?;
+        let below = openat(&self.leaf, BELOW, DIRECTORY, Mode::empty())?;
+        let above = std::mem::replace(&mut self.leaf, below);
+        self.groups.push((above, BELOW.to_owned()));
+        Ok(())
+    }
+
+    /// The group at the level, which is right above the leaf, with its id.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn watched(&self) -> nix::Result<(BorrowedFd<'_>, u64)> {
+        let above = self.groups.last().map_or(&self.leaf, |(above, _)| above);
+        Ok((above.as_fd(), fstat(above)?.st_ino))
     }
 
     /// The group below it, in which canaries are.
     pub fn leaf(&self) -> BorrowedFd<'_> {
-        self.leaf.as_ref().unwrap_or(&self.directory).as_fd()
+        self.leaf.as_fd()
     }
 }
 
-impl Drop for BesideGroup {
+impl Drop for CanaryGroup {
     fn drop(&mut self) {
         // They held canaries alone, which were waited for.
-        let remove = |directory: &OwnedFd, name: &str| {
-            nix::unistd::unlinkat(directory, name, UnlinkatFlags::RemoveDir)
-        };
-        let _ = remove(&self.directory, LEAF);
-        let _ = remove(&self.above, &self.name);
+        for (above, name) in self.groups.iter().rev() {
+            let _ = nix::unistd::unlinkat(above, name.as_str(), UnlinkatFlags::RemoveDir);
+        }
     }
 }
 
+/// As the groups of jails: to be opened, and locked, by its owner and root alone.
 fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {
-    nix::sys::stat::mkdirat(directory, name, Mode::from_bits_truncate(0o755))
+    nix::sys::stat::mkdirat(directory, name, Mode::S_IRWXU)
 }
 
 /// Opens a group below another, through no link and not above it.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::group::ForeignGroup;
 use super::guard::Guard;
 use crate::event_sink::EventSink;
-use crate::live;
+use crate::live::{self, FollowerListener};
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -29,6 +29,8 @@ pub struct AttachmentCourse {
     pub killed_for_loss: bool,
     /// Killed because of a behaviour that the policy has it die of.
     pub killed_for_behaviour: bool,
+    /// Some process was in the group at some time.
+    pub had_processes: bool,
 }
 
 /// The machinery of waiting, made before the group is taken.
@@ -141,6 +143,7 @@ pub fn watch(
             }
             if looked.elapsed() >= LONGEST_TICK {
                 looked = Instant::now();
+                sink.look_at_others();
                 monitor.forget_orphans()?;
             }
             match input {
@@ -165,6 +168,7 @@ pub fn watch(
             course.killed_for_loss |= monitor.condemned_for_loss();
             let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
             if must_die && !state.killed {
+                sink.tell_of_kill();
                 group.kill().context("the group could not be killed: cgroup.kill")?;
                 state.killed = true;
                 deadline = Some(Instant::now() + DYING);
@@ -173,6 +177,12 @@ pub fn watch(
                 break;
             }
         }
+        // Those that came at last, and those who may have ended it.
+        // In this order: one that is gone from the kernel has told of its kill before.
+        sink.look_at_others();
+        let rest = followers.as_ref().map(FollowerListener::rest);
+        sink.join(rest.unwrap_or_default(), || Some(group.now()));
+        course.had_processes = state.was_populated || group.is_populated();
         Ok(course)
     })
 }

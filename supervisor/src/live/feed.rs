@@ -46,8 +46,8 @@ impl LiveFeed {
         &mut self.run
     }
 
-    /// Takes in those of `came` who may follow, each with a first line of `numbers` and of what the group uses. For the others
-    /// the connection is closed.
+    /// Takes in those of `came` who may follow, each with a first line of `numbers` and of what the group uses. Where there is no
+    /// place for more, that line and the reason are all they get. For the others the connection is closed.
     pub fn join(
         &mut self,
         came: Vec<UnixStream>,
@@ -59,7 +59,8 @@ impl LiveFeed {
             return;
         }
         self.followers.retain_mut(Follower::is_there);
-        joined.truncate(FOLLOWERS.saturating_sub(self.followers.len()));
+        let places = FOLLOWERS.saturating_sub(self.followers.len());
+        let without = joined.split_off(places.min(joined.len()));
         let usage = usage();
         let seconds = |time: Duration| time.as_secs_f64();
         let numbers = LiveNumbers {
@@ -74,6 +75,13 @@ impl LiveFeed {
             let mut follower = Follower::new(stream);
             follower.offer(&first, &self.run);
             self.followers.push(follower);
+        }
+        for stream in without {
+            let mut visitor = Follower::new(stream);
+            visitor.offer(&first, &self.run);
+            visitor.offer(&self.run.full(FOLLOWERS), &self.run);
+            // A new connection has room for so little.
+            let _ = visitor.flush();
         }
     }
 
@@ -205,6 +213,52 @@ impl Follower {
         match (&self.stream).read(&mut [0; 512]) {
             Ok(length) => length > 0,
             Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnkey_report::live::{FULL, JOINED};
+
+    use super::*;
+
+    fn feed() -> LiveFeed {
+        let no_files = |path: &str| Err(path.to_owned());
+        let overrides = turnkey_policy::Overrides::default();
+        let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
+        let clock = clock::now();
+        let run = LiveRun::new(&policy, clock, "a-1".to_owned(), Vec::new());
+        LiveFeed::new(run, EventLines::new(&policy, clock))
+    }
+
+    /// The kinds of the lines that came, and whether there will be more.
+    fn told(stream: &mut UnixStream) -> (Vec<&'static str>, bool) {
+        stream.set_nonblocking(true).unwrap();
+        let mut text = Vec::new();
+        let is_over = stream.read_to_end(&mut text).is_ok();
+        let lines = String::from_utf8(text).unwrap();
+        let kinds = [JOINED, FULL];
+        let of = |line: &str| {
+            kinds
+                .into_iter()
+                .find(|kind| line.contains(&format!("\"kind\":\"{kind}\"")))
+        };
+        let kinds = lines.lines().map(|line| of(line).unwrap());
+        (kinds.collect(), !is_over)
+    }
+
+    #[test]
+    fn one_more_than_there_may_be_is_told_why_and_the_others_stay() {
+        let mut feed = feed();
+        let pairs = (0..=FOLLOWERS).map(|_| UnixStream::pair().unwrap());
+        let (came, mut kept): (Vec<_>, Vec<_>) = pairs.unzip();
+        feed.join(came, LiveNumbers::default(), || None);
+        feed.flush();
+        let mut last = kept.pop().unwrap();
+        assert_eq!(told(&mut last), (vec![JOINED, FULL], false));
+        for mut other in kept {
+            assert_eq!(told(&mut other), (vec![JOINED], true));
         }
     }
 }

@@ -12,6 +12,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, soc
 use nix::unistd::{Uid, geteuid, seteuid};
 
 use super::PREFIX;
+use super::listener::name;
 use super::peer::Peer;
 
 /// The names of the network namespace's sockets, proc_net(5).
@@ -27,7 +28,50 @@ const ID: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     run: String,
+    /// The control group that it watches.
+    group: Option<u64>,
     inode: u64,
+}
+
+impl Named {
+    fn address(&self) -> nix::Result<UnixAddr> {
+        UnixAddr::new_abstract(&name(&self.run, self.group))
+    }
+}
+
+/// A run that watches a control group, by the name of its socket, which anybody can have made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRun {
+    /// The run's id.
+    pub run: String,
+    /// The control group's id.
+    pub group: u64,
+    inode: u64,
+}
+
+/// The runs that watch control groups, as far as this process can see their names; none where it sees no names.
+pub fn runs_that_watch() -> Vec<NamedRun> {
+    let named = sockets().unwrap_or_default().into_iter();
+    let watching = named.filter_map(|named| {
+        Some(NamedRun {
+            run: named.run,
+            group: named.group?,
+            inode: named.inode,
+        })
+    });
+    watching.collect()
+}
+
+impl NamedRun {
+    /// Connects a socket to the run; whether the socket of that name is held by a process of this user, outside of all jails.
+    pub fn connect(&self, socket: &UnixStream) -> bool {
+        let address = UnixAddr::new_abstract(&name(&self.run, Some(self.group)));
+        let connected = address.and_then(|address| connect(socket.as_raw_fd(), &address));
+        let peer = connected.ok().and_then(|()| Peer::of(socket));
+        peer.is_some_and(|peer| {
+            peer.is_own() && peer.is_outside_of_jails() && peer.holds(self.inode)
+        })
+    }
 }
 
 /// A run that is followed.
@@ -55,10 +99,8 @@ impl Followed {
     ///
     /// # Errors
     /// When the names cannot be read.
-    #[expect(clippy::disallowed_methods, reason = "of /proc")]
     pub fn find(&mut self) -> anyhow::Result<()> {
-        let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;
-        let named = named(&String::from_utf8_lossy(&table));
+        let named = sockets()?;
         // A name that is gone may be forgotten: no two runs share one.
         self.tried
             .retain(|run| named.iter().any(|it| it.run == *run));
@@ -182,7 +224,7 @@ impl FollowedRun {
 /// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any.
 fn follow(named: &Named) -> Option<FollowedRun> {
     let own = geteuid();
-    let stream = connected(&named.run)?;
+    let stream = connected(named)?;
     let peer = Peer::of(&stream)?;
     let is_ours = peer.is_own() || own.is_root();
     if !is_ours || !peer.is_outside_of_jails() || !peer.holds(named.inode) {
@@ -190,7 +232,7 @@ fn follow(named: &Named) -> Option<FollowedRun> {
     }
     let stream = match peer.is_own() {
         true => stream,
-        false => as_user(Uid::from_raw(peer.uid), || connected(&named.run))?,
+        false => as_user(Uid::from_raw(peer.uid), || connected(named))?,
     };
     (Peer::of(&stream)? == peer).then(|| FollowedRun {
         run: named.run.clone(),
@@ -212,13 +254,30 @@ fn as_user<T>(user: Uid, act: impl FnOnce() -> Option<T>) -> Option<T> {
 }
 
 /// Connects without waiting: who does not accept keeps nobody.
-fn connected(run: &str) -> Option<UnixStream> {
+fn connected(named: &Named) -> Option<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
-    let name = format!("{PREFIX}{run}");
-    let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
-    connect(socket.as_raw_fd(), &address).ok()?;
+    connect(socket.as_raw_fd(), &named.address().ok()?).ok()?;
     Some(UnixStream::from(socket))
+}
+
+/// True when the run of this id lives, and is of this user or, for root, of any. Called in a process without other threads, as
+/// [`Followed`].
+///
+/// # Errors
+/// When the names cannot be read.
+pub fn lives(run: &str) -> anyhow::Result<bool> {
+    let is_meant = |named: &&Named| named.run == run;
+    Ok(sockets()?
+        .iter()
+        .filter(is_meant)
+        .any(|named| follow(named).is_some()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+fn sockets() -> anyhow::Result<Vec<Named>> {
+    let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;
+    Ok(named(&String::from_utf8_lossy(&table)))
 }
 
 /// The runs' sockets in the kernel's list, each name once.
@@ -231,11 +290,16 @@ fn one_named(line: &str) -> Option<Named> {
     let mut fields = line.split_ascii_whitespace();
     let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
     let inode = fields.nth(2)?.parse().ok()?;
-    let run = fields.next()?.strip_prefix('@')?.strip_prefix(PREFIX)?;
+    let name = fields.next()?.strip_prefix('@')?.strip_prefix(PREFIX)?;
+    let (run, group) = match name.split_once('/') {
+        Some((run, group)) => (run, Some(u64::from_str_radix(group, 16).ok()?)),
+        None => (name, None),
+    };
     let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
     let is_run = !run.is_empty() && run.len() <= ID && run.bytes().all(is_id);
     (flags & LISTENS != 0 && is_run && fields.next().is_none()).then(|| Named {
         run: run.to_owned(),
+        group,
         inode,
     })
 }
@@ -257,7 +321,19 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000: 00000002 00000000 00010000 0001 01 16 @turnkey/
 ";
         let run = "6a1-2b".to_owned();
-        assert_eq!(named(table), [Named { run, inode: 10 }]);
+        let inode = 10;
+        assert_eq!(
+            named(table),
+            [Named {
+                run,
+                group: None,
+                inode
+            }]
+        );
+        let table = table.replace("6a1-2b", "6a1-2b/1f");
+        assert_eq!(named(&table)[0].group, Some(0x1f));
+        let table = table.replace("/1f", "/1g");
+        assert_eq!(named(&table), []);
     }
 
     #[test]

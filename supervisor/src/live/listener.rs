@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -28,20 +28,42 @@ pub struct FollowerListener {
 }
 
 impl FollowerListener {
-    /// The socket of the run that is called `id`. Called in a runtime.
+    /// The socket of the run that is called `id`, which watches a group of that id. Called in a runtime.
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses.
-    pub fn of(id: &str) -> io::Result<FollowerListener> {
+    pub fn of(id: &str, group: Option<u64>) -> io::Result<FollowerListener> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let listener = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-        let address = UnixAddr::new_abstract(format!("{PREFIX}{id}").as_bytes())?;
+        let address = UnixAddr::new_abstract(&name(id, group))?;
         bind(listener.as_raw_fd(), &address)?;
         listen(&listener, Backlog::MAXCONN)?;
         Ok(FollowerListener {
             socket: UnixListener::from_std(listener.into())?,
             again: Cell::new(Instant::now()),
         })
+    }
+}
+
+/// The name of a run's socket.
+pub fn name(id: &str, group: Option<u64>) -> Vec<u8> {
+    let group = group.map(|group| format!("/{group:x}"));
+    format!("{PREFIX}{id}{}", group.unwrap_or_default()).into_bytes()
+}
+
+/// Connections that are taken when it is over: as many as may wait.
+const AT_THE_END: usize = 4096;
+
+impl FollowerListener {
+    /// The connections that were made and not taken. Waits for none.
+    pub fn rest(&self) -> Vec<UnixStream> {
+        let socket = self.socket.as_fd().try_clone_to_owned();
+        let socket = socket.map(std::os::unix::net::UnixListener::from);
+        let accept = |socket: std::os::unix::net::UnixListener| {
+            let came = std::iter::from_fn(|| socket.accept().ok());
+            came.take(AT_THE_END).map(|(stream, _)| stream).collect()
+        };
+        socket.map(accept).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::Context;
 
 use super::FoundPlace;
+use super::https::Curl;
 use super::socket::{FoundEndpoint, FoundSocket};
 use super::webhook::WebhookSecret;
 use crate::files::CallerOutput;
@@ -42,6 +43,10 @@ enum TargetKind {
         path: String,
     },
     Unix(PathBuf),
+    Https {
+        host: String,
+        url: String,
+    },
 }
 
 /// The reason why a word of `--to` is none.
@@ -49,22 +54,17 @@ enum TargetKind {
 pub enum TargetError {
     /// No receiver begins so.
     #[error(
-        "this is no receiver: journald, file:PATH or webhook:http://127.0.0.1:PORT/PATH, each with ocsf+ before it for OCSF"
+        "this is no receiver: journald, file:PATH, webhook:https://HOST/PATH or webhook:http://127.0.0.1:PORT/PATH, each with ocsf+ before \
+         it for OCSF"
     )]
     Unknown,
     /// A path is missing, or a relative one.
     #[error("a path belongs here: {0}")]
     Path(&'static str),
-    /// A URL with TLS.
-    #[error(
-        "turnkey speaks no TLS: send to a relay on this host that does, as docs/guide/sinks.md shows, such as \
-         webhook:unix:/run/turnkey-relay.sock"
-    )]
-    Tls,
     /// A URL of another host.
     #[error(
-        "findings would cross the network in clear: name an address of this host (127.0.0.1, [::1], localhost), or the socket \
-         of a relay, such as webhook:unix:/run/turnkey-relay.sock"
+        "findings would cross the network in clear: write https://, name an address of this host (127.0.0.1, [::1], localhost), or the \
+         socket of a relay, such as webhook:unix:/run/turnkey-relay.sock"
     )]
     Remote,
     /// A URL with a password.
@@ -116,10 +116,10 @@ fn webhook(url: &str) -> Result<TargetKind, TargetError> {
     if let Some(path) = url.strip_prefix("unix:") {
         return absolute(path, "webhook:unix:/ABSOLUTE/PATH").map(TargetKind::Unix);
     }
-    if url.starts_with("https://") {
-        return Err(TargetError::Tls);
-    }
-    let rest = url.strip_prefix("http://").ok_or(TargetError::Url)?;
+    let (is_https, rest) = match url.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, url.strip_prefix("http://").ok_or(TargetError::Url)?),
+    };
     // They stand in a line of a request.
     if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains('#') {
         return Err(TargetError::Url);
@@ -128,6 +128,9 @@ fn webhook(url: &str) -> Result<TargetKind, TargetError> {
     let (host, path) = rest.split_at(at);
     if host.contains('@') {
         return Err(TargetError::Password);
+    }
+    if is_https {
+        return https(host, url);
     }
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => {
@@ -144,6 +147,18 @@ fn webhook(url: &str) -> Result<TargetKind, TargetError> {
         host: host.to_owned(),
         addresses: addresses.map(|ip| SocketAddr::new(ip, port)).collect(),
         path,
+    })
+}
+
+/// A host by its name or address, and perhaps a port: nothing in it that curl would take for several hosts, as braces are.
+fn https(host: &str, url: &str) -> Result<TargetKind, TargetError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if host.is_empty() || !host.bytes().all(is_plain) {
+        return Err(TargetError::Url);
+    }
+    Ok(TargetKind::Https {
+        host: host.to_owned(),
+        url: url.to_owned(),
     })
 }
 
@@ -188,11 +203,20 @@ impl SinkTarget {
                 let endpoint = FoundEndpoint::Tcp(host.clone(), addresses.clone());
                 FoundPlace::Webhook(endpoint, secret()?)
             }
+            TargetKind::Https { .. } => FoundPlace::Https(Curl::find()?, secret()?),
             TargetKind::Unix(path) => {
                 let endpoint = FoundEndpoint::Unix(FoundSocket::find(path)?);
                 FoundPlace::Webhook(endpoint, secret()?)
             }
         })
+    }
+
+    /// The whole URL, of one with TLS.
+    pub(super) fn url(&self) -> &str {
+        match &self.kind {
+            TargetKind::Https { url, .. } => url,
+            _ => "",
+        }
     }
 
     /// The path that a request names.
@@ -215,6 +239,7 @@ impl fmt::Display for SinkTarget {
             TargetKind::Journald(Some(path)) => write!(to, "journald:{}", path.display()),
             TargetKind::File(path) => write!(to, "file:{}", path.display()),
             TargetKind::Http { host, .. } => write!(to, "webhook:http://{host}"),
+            TargetKind::Https { host, .. } => write!(to, "webhook:https://{host}"),
             TargetKind::Unix(path) => write!(to, "webhook:unix:{}", path.display()),
         }
     }
@@ -235,12 +260,18 @@ mod tests {
             "webhook:http://127.0.0.1:8080",
             "ocsf+webhook:http://[::1]:1",
             "webhook:unix:/run/relay.sock",
+            "webhook:https://hooks.example.org:8443",
+            "webhook:https://[2001:db8::1]",
         ] {
             assert_eq!(told(text), text);
         }
         assert_eq!(
             told("webhook:http://localhost/hooks/SECRET?x=y"),
             "webhook:http://localhost"
+        );
+        assert_eq!(
+            told("ocsf+webhook:https://hooks.example.org/T0/SECRET"),
+            "ocsf+webhook:https://hooks.example.org"
         );
         let path = |text: &str| {
             let target: SinkTarget = text.parse().unwrap();
@@ -263,14 +294,10 @@ mod tests {
             let error = refused(&format!("webhook:{remote}"));
             assert!(matches!(error, TargetError::Remote), "{remote}: {error}");
         }
-        assert!(matches!(
-            refused("webhook:https://example.org"),
-            TargetError::Tls
-        ));
-        assert!(matches!(
-            refused("webhook:http://a:b@localhost/"),
-            TargetError::Password
-        ));
+        for named in ["http://a:b@localhost/", "https://a:b@example.org/"] {
+            let error = refused(&format!("webhook:{named}"));
+            assert!(matches!(error, TargetError::Password), "{named}: {error}");
+        }
         for bad in [
             "ftp://localhost/",
             "http://localhost/a b",
@@ -278,6 +305,9 @@ mod tests {
             "http://localhost:http/",
             "http://localhost:65536/",
             "http:///x",
+            "https:///x",
+            "https://{a,b}.example.org/",
+            "https://example.org/a b",
         ] {
             let error = refused(&format!("webhook:{bad}"));
             assert!(matches!(error, TargetError::Url), "{bad:?}: {error}");

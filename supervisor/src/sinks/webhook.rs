@@ -109,6 +109,21 @@ impl WebhookSecret {
     }
 }
 
+/// The lines of a request about its body, which they sign.
+pub fn headers(alert: &Alert, secret: &WebhookSecret, body: &[u8]) -> [String; 4] {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.unwrap_or_default().as_secs();
+    [
+        format!("User-Agent: turnkey/{}", env!("CARGO_PKG_VERSION")),
+        "Content-Type: application/json".to_owned(),
+        format!("Turnkey-Alert: {}", alert.id),
+        format!(
+            "Turnkey-Signature: t={seconds},v1={}",
+            secret.sign(seconds, body)
+        ),
+    ]
+}
+
 /// A receiver of requests.
 pub struct Webhook {
     endpoint: FoundEndpoint,
@@ -133,17 +148,12 @@ impl Webhook {
     }
 
     fn request(&self, alert: &Alert, body: &[u8]) -> Vec<u8> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = since.unwrap_or_default().as_secs();
         let head = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: turnkey/{}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nTurnkey-Alert: {}\r\nTurnkey-Signature: t={seconds},v1={}\r\nConnection: close\r\n\r\n",
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{}\r\nConnection: close\r\n\r\n",
             self.path,
             self.endpoint.host(),
-            env!("CARGO_PKG_VERSION"),
             body.len(),
-            alert.id,
-            self.secret.sign(seconds, body),
+            headers(alert, &self.secret, body).join("\r\n"),
         );
         [head.as_bytes(), body].concat()
     }
@@ -159,7 +169,7 @@ impl Receiver for Webhook {
 }
 
 /// Any success is one; what is wrong with the request is so the next time, too.
-fn judge(status: u16) -> Result<(), SendError> {
+pub fn judge(status: u16) -> Result<(), SendError> {
     match status {
         200..=299 => Ok(()),
         408 | 429 | 500..=599 => Err(SendError::Again(format!("it answered {status}"))),

@@ -13,8 +13,8 @@ const SECRET: &str = "TURNKEY_WEBHOOK_SECRET";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct SinkArguments {
-    /// Tell each finding at once, and the verdict, to: journald, file:PATH (appends JSON Lines), webhook:http://127.0.0.1:PORT/PATH
-    /// or webhook:unix:PATH; ocsf+ before it for OCSF; repeatable
+    /// Tell each finding at once, and the verdict, to: journald, file:PATH (appends JSON Lines), webhook:https://HOST/PATH (by the
+    /// program curl), webhook:http://127.0.0.1:PORT/PATH or webhook:unix:PATH; ocsf+ before it for OCSF; repeatable
     #[arg(long, value_name = "SINK")]
     pub to: Vec<SinkTarget>,
     /// The file of the secret that signs what goes to webhooks, instead of the variable TURNKEY_WEBHOOK_SECRET

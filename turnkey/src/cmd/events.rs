@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
-use turnkey_report::live::JOINED;
+use turnkey_report::live::{FULL, JOINED};
 use turnkey_supervisor::live::Followed;
 
 use crate::cli::EventsArguments;
@@ -50,7 +50,7 @@ struct Printer {
     filters: Filters,
     /// The profile of each run, which its first line tells.
     profiles: BTreeMap<String, String>,
-    /// The runs whose verdict was told.
+    /// The runs whose verdict was told, or that told why there is none for us.
     judged: BTreeSet<String>,
     reader_is_gone: bool,
 }
@@ -84,6 +84,14 @@ impl Printer {
         }
         if line["alert"] == "verdict" {
             self.judged.insert(run.to_owned());
+        }
+        if line["kind"] == FULL {
+            self.judged.insert(run.to_owned());
+            output::line(&format!(
+                "run {run} has {} followers, and no place for another: end one of them",
+                line["count"]
+            ));
+            return Ok(());
         }
         let profile = self.profiles.get(run).map_or("", String::as_str);
         if !self.filters.pass(&line, run, profile) || self.reader_is_gone {

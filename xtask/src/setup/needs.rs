@@ -69,6 +69,11 @@ pub const EXAMPLES: &[Need] = &[
 /// For the end-to-end tests: the programs that people run in jails and under the shipped profiles, and who may.
 pub const END_TO_END: &[Need] = &[
     Need {
+        package: "curl",
+        probe: Probe::File("/usr/bin/curl"),
+        why: "sends alerts to receivers behind TLS",
+    },
+    Need {
         package: "default-jdk-headless",
         probe: Probe::File("/usr/bin/javac"),
         why: "compiles and runs under the profile java",
@@ -104,6 +109,11 @@ pub const END_TO_END: &[Need] = &[
         why: "runs scripts under the profile node",
     },
     Need {
+        package: "openssl",
+        probe: Probe::File("/usr/bin/openssl"),
+        why: "makes the certificates of such receivers",
+    },
+    Need {
         package: "procps",
         probe: Probe::File("/usr/bin/top"),
         why: "draws in a terminal of the jail's own",
@@ -132,6 +142,11 @@ pub const END_TO_END: &[Need] = &[
         package: "runc",
         probe: Probe::File("/usr/sbin/runc"),
         why: "makes a container that turnkey is attached to",
+    },
+    Need {
+        package: "strace",
+        probe: Probe::File("/usr/bin/strace"),
+        why: "holds a container's runtime up, as a busy host does",
     },
     Need {
         package: "uidmap",
