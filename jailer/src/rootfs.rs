@@ -317,7 +317,7 @@ impl SourceOpener<'_> {
                 let is_below = |above: &&Path| above.starts_with(workspace) && above != workspace;
                 let below = on_the_way.into_iter().rev().filter(is_below);
                 ReplayStep::Decoy {
-                    directories: below.map(|above| SplitPath::from_absolute(above)).collect(),
+                    directories: below.map(SplitPath::from_absolute).collect(),
                     path: relative(path),
                     content: content.clone(),
                 }

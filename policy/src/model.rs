@@ -103,7 +103,7 @@ pub enum WorkdirPlace {
     /// `/workspace`, wherever it lies on the host.
     #[default]
     Workspace,
-    /// Its own path on the host; `/workspace` is a symlink to it.
+    /// The path that it has on the host; `/workspace` is a symlink to it.
     Host,
 }
 

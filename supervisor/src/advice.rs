@@ -171,7 +171,8 @@ fn bring_in(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Strin
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
 fn needed(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Option<String> {
-    match toolchain::find(policy, program, directory, &CallerPaths::of_this_process()) {
+    let caller = CallerPaths::of_this_process();
+    match toolchain::find_required(policy, program, directory, &caller) {
         Ok(need) => need
             .filter(|need| !need.prefixes.is_empty())
             .as_ref()

@@ -63,7 +63,7 @@ pub fn ask(policy: &mut Policy) {
 pub struct AdvisoryRule(Option<usize>);
 
 impl AdvisoryRule {
-    /// That of a policy.
+    /// The one of a policy.
     pub fn of(policy: &Policy) -> AdvisoryRule {
         AdvisoryRule(policy.rules.iter().position(|rule| rule.advice))
     }

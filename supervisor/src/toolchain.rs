@@ -146,7 +146,8 @@ impl CallerPaths {
     }
 }
 
-/// Finds what `program` needs beyond what `policy` shows; `None` when it needs nothing, or is nowhere.
+/// Finds what `program` needs beyond what `policy` shows, and the venvs that it may ask for; `None` when it needs
+/// nothing, or is nowhere.
 ///
 /// # Errors
 /// When that would be more than an installation.
@@ -155,6 +156,29 @@ pub fn find(
     program: &OsStr,
     directory: &RunDirectory,
     caller: &CallerPaths,
+) -> Result<Option<ToolchainNeed>, NoInstallation> {
+    search(policy, program, directory, caller, venvs)
+}
+
+/// Finds what `program` itself does not start without, as [`find`] does.
+///
+/// # Errors
+/// When that would be more than an installation.
+pub fn find_required(
+    policy: &Policy,
+    program: &OsStr,
+    directory: &RunDirectory,
+    caller: &CallerPaths,
+) -> Result<Option<ToolchainNeed>, NoInstallation> {
+    search(policy, program, directory, caller, |_, _| Vec::new())
+}
+
+fn search(
+    policy: &Policy,
+    program: &OsStr,
+    directory: &RunDirectory,
+    caller: &CallerPaths,
+    besides: impl FnOnce(&CallerPaths, &ProgramPlaces) -> Vec<SearchStep>,
 ) -> Result<Option<ToolchainNeed>, NoInstallation> {
     let workspace = ProgramPlaces::new(policy, directory);
     let by_name = !program.as_bytes().contains(&b'/');
@@ -173,7 +197,7 @@ pub fn find(
         by: by.to_owned(),
         is_needed: true,
     }]);
-    open.extend(venvs(caller, &workspace));
+    open.extend(besides(caller, &workspace));
     let mut search = ToolchainSearch {
         policy,
         caller,

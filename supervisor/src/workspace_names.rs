@@ -11,7 +11,7 @@ use turnkey_policy::{Policy, WORKSPACE};
 pub struct WorkspaceNames(Vec<Vec<u8>>);
 
 impl WorkspaceNames {
-    /// Those that a settled policy has.
+    /// The paths of a settled policy.
     pub fn of(policy: &Policy) -> WorkspaceNames {
         let names = policy.filesystem.names.iter();
         let names = names.map(|name| name.as_os_str().as_bytes().to_vec());

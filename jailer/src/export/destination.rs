@@ -55,7 +55,7 @@ pub enum DestinationError {
     /// The way to it cannot be walked, or another user could turn it elsewhere.
     #[error("could not use {} as the directory to export to", .0.display())]
     Above(PathBuf, #[source] PathError),
-    /// Nothing was put beside what is there.
+    /// The export could not come beside what is there.
     #[error("could not export into {}", .0.display())]
     Into(PathBuf, #[source] IntoError),
     /// Any other error of the system.

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nix::errno::Errno;
@@ -126,7 +126,7 @@ pub(super) fn export(
     let (Ok(from), Ok(to)) = both else {
         return Err(IntoError::Stage(Errno::EMFILE));
     };
-    plan.directory(&Rc::new(from), &Rc::new(to), &PathBuf::new())?;
+    plan.directory(&Rc::new(from), &Rc::new(to), Path::new(""))?;
     if !plan.taken.first.is_empty() {
         return Err(IntoError::Taken(plan.taken));
     }
@@ -145,9 +145,9 @@ impl MovePlan {
         &mut self,
         from: &Rc<OwnedFd>,
         to: &Rc<OwnedFd>,
-        path: &PathBuf,
+        path: &Path,
     ) -> Result<(), IntoError> {
-        let failed = |errno| IntoError::Rename(path.clone(), errno);
+        let failed = |errno| IntoError::Rename(path.to_owned(), errno);
         let mut names = names(from.as_fd(), usize::MAX).map_err(failed)?;
         names.sort_unstable();
         for name in names {
@@ -161,9 +161,9 @@ impl MovePlan {
         from: &Rc<OwnedFd>,
         to: &Rc<OwnedFd>,
         name: &CStr,
-        path: &PathBuf,
+        path: &Path,
     ) -> Result<(), IntoError> {
-        let failed = |errno| IntoError::Rename(path.clone(), errno);
+        let failed = |errno| IntoError::Rename(path.to_owned(), errno);
         let new = look(from, name).map_err(failed)?;
         let old = match look(to, name) {
             Err(Errno::ENOENT) => None,
@@ -173,9 +173,9 @@ impl MovePlan {
         if let Some(old) = &old {
             if is_directory(&new) && is_directory(old) {
                 let from = open(from, name).map_err(failed)?;
-                let to = open(to, name).map_err(|_| IntoError::Foreign(path.clone()))?;
+                let to = open(to, name).map_err(|_| IntoError::Foreign(path.to_owned()))?;
                 if !is_own(&to).map_err(failed)? {
-                    return Err(IntoError::Foreign(path.clone()));
+                    return Err(IntoError::Foreign(path.to_owned()));
                 }
                 return self.directory(&Rc::new(from), &Rc::new(to), path);
             }
@@ -193,17 +193,17 @@ impl MovePlan {
             name: name.to_owned(),
             new: id(&new),
             old: old.as_ref().map(id),
-            path: path.clone(),
+            path: path.to_owned(),
         });
         Ok(())
     }
 }
 
 impl TakenNames {
-    fn note(&mut self, path: &PathBuf, is_replaceable: bool) {
+    fn note(&mut self, path: &Path, is_replaceable: bool) {
         self.can_be_replaced &= is_replaceable;
         if self.first.len() < MOST_TOLD {
-            self.first.push(path.clone());
+            self.first.push(path.to_owned());
         } else {
             self.more += 1;
         }
@@ -228,7 +228,7 @@ fn apply(moves: &[Move], stage: &mut Stage<'_>) -> Result<(), IntoError> {
     Ok(())
 }
 
-/// Something else was there than before, and could not be put back.
+/// The answer of an exchange that brought out another file and could not be undone.
 const TORN: Errno = Errno::ENOTRECOVERABLE;
 
 impl Move {
@@ -275,7 +275,7 @@ struct Stage<'d> {
     destination: &'d OwnedFd,
     name: CString,
     directory: OwnedFd,
-    /// It holds what could not be put back.
+    /// True when it holds what could not be put back.
     stays: bool,
 }
 

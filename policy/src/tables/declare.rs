@@ -27,7 +27,7 @@ pub(crate) trait KeyTable: Default {
 
 /// A part of the policy that stands in a table within another one.
 pub(crate) trait ReadAs: Sized {
-    /// That table as it was read.
+    /// The table as it was read.
     type Keys: KeyTable<Policy = Self>;
 }
 

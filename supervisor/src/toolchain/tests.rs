@@ -84,6 +84,34 @@ fn a_program_of_nvm_needs_its_version_and_nothing_more() {
     assert_eq!(prefixes(need), [home.path(".nvm/versions/node/v20")]);
 }
 
+/// A venv that happens to lie in the workspace is no advice for a program that has nothing to do with it.
+#[test]
+fn a_program_does_not_require_the_venvs_beside_it() {
+    let home = TestHome::new();
+    let python = home.file("python/3.12/bin/python3", "");
+    home.file(
+        "work/.venv/pyvenv.cfg",
+        &format!("home = {}\n", home.path("python/3.12/bin").display()),
+    );
+    std::fs::create_dir(home.path("work/.venv/bin")).unwrap();
+    symlink(python, home.path("work/.venv/bin/python")).unwrap();
+    let caller = CallerPaths {
+        rustup: Default::default(),
+        path: vec!["/usr/bin".into(), home.path("python/3.12/bin")],
+        home: Some(home.path("")),
+        venv: Some(home.path("work/.venv")),
+    };
+    let (policy, directory) = (policy(), in_directory(home.path("work")));
+    let program = OsStr::new("true");
+    let all = find(&policy, program, &directory, &caller).unwrap();
+    assert!(
+        all.is_some_and(|need| !need.prefixes.is_empty()),
+        "the control"
+    );
+    let required = find_required(&policy, program, &directory, &caller);
+    assert_eq!(required, Ok(None));
+}
+
 #[test]
 fn a_venv_needs_itself_and_the_python_it_was_made_with() {
     let home = TestHome::new();

@@ -1,6 +1,5 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::Path;
 
 use super::*;
 
@@ -129,7 +128,7 @@ fn a_rename_that_fails_undoes_those_before() {
         taken: TakenNames::default(),
     };
     let both = [&stage.directory, &destination].map(|one| Rc::new(copy(one).unwrap()));
-    plan.directory(&both[0], &both[1], &PathBuf::new()).unwrap();
+    plan.directory(&both[0], &both[1], Path::new("")).unwrap();
     assert_eq!(plan.moves.len(), 3);
     write(&place.path().join("z"), "another's");
     let told = apply(&plan.moves, &mut stage).unwrap_err();
@@ -155,7 +154,7 @@ fn a_file_that_was_exchanged_meanwhile_is_not_replaced() {
         taken: TakenNames::default(),
     };
     let both = [&stage.directory, &destination].map(|one| Rc::new(copy(one).unwrap()));
-    plan.directory(&both[0], &both[1], &PathBuf::new()).unwrap();
+    plan.directory(&both[0], &both[1], Path::new("")).unwrap();
     let precious = place.path().join("precious");
     write(&precious.join("inner"), "precious");
     fs::rename(place.path().join("same"), place.path().join("moved")).unwrap();
