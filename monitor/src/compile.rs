@@ -4,6 +4,7 @@
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
 //! the answer. Nothing is approximated: what does not fit is refused whole.
 
+mod filtered;
 mod home;
 mod kinds;
 mod patterns;
@@ -16,10 +17,9 @@ use turnkey_abi::{
     FILES, FILTERED_WORDS, NOWHERE, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column,
     network,
 };
-use turnkey_policy::syscalls::{self, FilterAnswer};
 use turnkey_policy::{
     AttemptKind, Candidate, EnforcementMode, FileFlag, Glob, NetworkMode, OnLoss, OpenAccess,
-    Policy, Rule, RuleAction, SyscallPolicy, deciding, precedence, unknown,
+    Policy, Rule, RuleAction, deciding, precedence, unknown,
 };
 
 use crate::automaton::{self, Automaton, AutomatonError};
@@ -256,19 +256,8 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
         network: network_code(&policy.network.mode),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
         strict: policy.enforcement.mode == EnforcementMode::Enforce,
-        filtered: filtered_numbers(&policy.syscalls),
+        filtered: filtered::filtered_numbers(&policy.syscalls),
     })
-}
-
-/// The bits of the calls that the filter of a jail answers by their number alone.
-fn filtered_numbers(policy: &SyscallPolicy) -> [u64; FILTERED_WORDS] {
-    let is_filtered = |number| syscalls::answer(policy, number) != FilterAnswer::Allowed;
-    let mut words = [0; FILTERED_WORDS];
-    for (first, word) in (0..).step_by(64).zip(&mut words) {
-        let bits = (0..u64::BITS).filter(|bit| is_filtered(first + bit));
-        *word = bits.fold(0, |word, bit| word | 1 << bit);
-    }
-    words
 }
 
 /// Compiles rules alone.
@@ -577,27 +566,4 @@ fn bytes_of(rules: &[Rule], patterns: &Patterns<'_>) -> BTreeSet<u8> {
         .flat_map(|rule| rule.exe.iter().chain(&rule.script));
     let all: Vec<&Glob> = patterns.all().into_iter().chain(actors).collect();
     automaton::bytes_of(&all)
-}
-
-#[cfg(test)]
-mod tests {
-    use turnkey_abi::syscalls::COUNT;
-    use turnkey_policy::Overrides;
-
-    use super::*;
-
-    #[test]
-    fn a_number_has_its_bit_when_the_filter_lets_nobody_make_the_call() {
-        let no_files = |_: &str| Err(String::new());
-        let policy = turnkey_policy::load("judge", &no_files, &Overrides::default()).unwrap();
-        let words = filtered_numbers(&policy.syscalls);
-        let has_bit = |number: usize| words[number / 64] >> (number % 64) & 1 == 1;
-        for number in 0..COUNT {
-            let name = u32::try_from(number).ok().and_then(syscalls::name);
-            let is_allowed = name.is_some_and(|name| policy.syscalls.allow.contains(name));
-            assert_eq!(has_bit(number), !is_allowed, "{number}");
-        }
-        // read(2), and mkdir(2).
-        assert!(!has_bit(0) && has_bit(83));
-    }
 }

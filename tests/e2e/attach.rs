@@ -58,6 +58,10 @@ impl Drop for OthersGroup {
     fn drop(&mut self) {
         let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
         eventually("the group can be removed", || remove(&self.path));
+        // A container's runtime makes one of the name in each v1 hierarchy, and a test may not have it remove them.
+        for hierarchy in mounted("cgroup") {
+            remove(&hierarchy.join(self.name.trim_start_matches('/')));
+        }
     }
 }
 
@@ -71,12 +75,18 @@ fn remove(group: &Path) -> bool {
 }
 
 fn hierarchy() -> PathBuf {
+    let hierarchy = mounted("cgroup2").into_iter().next();
+    hierarchy.expect("cgroup v2 is mounted")
+}
+
+/// The places where file systems of a type are mounted.
+fn mounted(kind: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
-    let mut lines = mounts
+    let lines = mounts
         .lines()
         .map(|line| line.split(' ').collect::<Vec<_>>());
-    let line = lines.find(|line| line[2] == "cgroup2");
-    PathBuf::from(line.expect("cgroup v2 is mounted")[1])
+    let of_kind = lines.filter(|line| line[2] == kind);
+    of_kind.map(|line| PathBuf::from(line[1])).collect()
 }
 
 /// A program of somebody's: it does what the lines on its standard input say, in a group.
