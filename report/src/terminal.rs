@@ -389,7 +389,7 @@ pub(super) fn headline(violation: &Violation) -> String {
             peers::looking_up(names, name)
         }
         AttemptKind::Open => format!("{} {name}", use_of(&violation.access)),
-        on => format!("{} {name}", on_words(on.name())),
+        on => format!("{} {name}", on_words(on)),
     };
     format!("{verb} {what}")
 }
@@ -449,19 +449,38 @@ fn use_of(access: &[FileAccess]) -> String {
     }
 }
 
-fn on_words(on: &str) -> &'static str {
+/// The words for an attempt of a kind, before its object.
+fn on_words(on: AttemptKind) -> &'static str {
     match on {
-        "exec" => "executing",
-        "connect" => "connecting to",
-        "bind" => "binding to",
-        "link" => "linking",
-        "rename" => "renaming",
-        "unlink" => "removing",
-        "chmod" => "changing the mode or owner of",
-        "map" => "making executable",
-        "stat" => "asking about",
-        "attribute" => "changing the times or attributes of",
-        _ => "sending to",
+        AttemptKind::Open => "opening",
+        AttemptKind::Exec => "executing",
+        AttemptKind::Connect => "connecting to",
+        AttemptKind::Bind => "binding to",
+        AttemptKind::Send => "sending to",
+        AttemptKind::Link => "linking",
+        AttemptKind::Rename => "renaming",
+        AttemptKind::Unlink => "removing",
+        AttemptKind::Rmdir => "removing the directory",
+        AttemptKind::Mkdir => "making the directory",
+        AttemptKind::Symlink => "making the symlink",
+        AttemptKind::Mknod => "making the node",
+        AttemptKind::Truncate => "truncating",
+        AttemptKind::Chmod => "changing the mode or owner of",
+        AttemptKind::Chown => "changing the owner of",
+        AttemptKind::Attribute => "changing the times or attributes of",
+        AttemptKind::Utimens => "changing the times of",
+        AttemptKind::Xattr => "changing the attributes of",
+        AttemptKind::Map => "making executable",
+        AttemptKind::Stat => "asking about",
+        AttemptKind::Kill => "signalling",
+        AttemptKind::Ptrace => "tracing",
+        AttemptKind::Mount => "mounting",
+        AttemptKind::Setuid => "becoming another user by",
+        AttemptKind::Namespace => "making or joining a namespace by",
+        AttemptKind::Bpf => "using bpf by",
+        AttemptKind::Module => "changing the kernel by",
+        AttemptKind::Keyring => "using a keyring by",
+        AttemptKind::IoUring => "using io_uring by",
     }
 }
 

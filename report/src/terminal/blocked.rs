@@ -89,7 +89,7 @@ impl<'r> Blocked<'r> {
         };
         let what = match &row.name {
             Some(name) => peers::looking_up(name, &row.address),
-            None => format!("{} {}", on_words(row.act.name()), row.address),
+            None => format!("{} {}", on_words(row.act), row.address),
         };
         Some(Self {
             what,

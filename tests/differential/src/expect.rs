@@ -6,7 +6,7 @@ mod network;
 use serde_json::{Value, json};
 
 use crate::encode::{Encoded, Placed};
-use crate::rules::{Act, decide, normal};
+use crate::rules::{Act, NOT_SHOWN, decide, normal};
 use crate::shape::{Class, Shape, refusal, shape};
 use crate::stops::Looked;
 use crate::told::LONGEST;
@@ -83,6 +83,7 @@ pub struct Context<'a> {
 /// Of the names of access control lists.
 const LIST: &str = "system.posix_acl";
 const EPERM: i64 = -1;
+const ENOENT: i64 = -2;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
 const ENOSYS: i64 = -38;
@@ -442,14 +443,19 @@ impl One<'_> {
         vec![self.change(if is_list { "chmod" } else { "attribute" })]
     }
 
-    /// Told where a rule speaks of it.
+    /// Told where a rule speaks of it; and, up to a number of them, in vain where the profile shows nothing.
     fn look(&self) -> Vec<Expected> {
         let expected = self.named("look", &["stat"]);
-        let decided = decide(&self.act(&["stat"]));
+        let act = self.act(&["stat"]);
+        let is_hidden = |name: &String| NOT_SHOWN.iter().any(|place| name.starts_with(place));
+        let in_vain =
+            self.seen.result == Some(ENOENT) && act.objects.iter().flatten().any(is_hidden);
+        let decided = decide(&act);
         let is_late = self.shape.object.map(|(index, _)| self.text(index));
         let known = match is_late {
             Some(Text::Unreadable) => Some(false),
             _ if decided.is_open => None,
+            _ if decided.must.is_empty() && in_vain => None,
             _ => Some(!decided.must.is_empty()),
         };
         expected.when(known)

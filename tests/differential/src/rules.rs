@@ -65,6 +65,8 @@ enum Place {
 
 /// Paths that the shipped rules have nothing against, and what is below them.
 const PLAIN: [&str; 4] = ["/workspace", "/tmp", "/usr", "/nonexistent"];
+/// Of these, where the host's files are not shown: that somebody asks in vain for one may be told.
+pub const NOT_SHOWN: [&str; 2] = ["/tmp", "/nonexistent"];
 
 fn place(path: &str) -> Place {
     let (folder, name) = path.rsplit_once('/').unwrap_or_default();

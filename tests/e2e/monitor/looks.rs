@@ -61,13 +61,21 @@ fn a_look_that_kills_has_no_answer() {
 }
 
 #[test]
-fn looks_that_no_rule_is_against_are_no_events() {
+fn looks_that_no_rule_is_against_are_told_where_nothing_is_and_are_no_finding() {
     let rules = rule("other", "stat", "kill", "path = \"/nowhere/*\"");
     for rules in ["", &rules] {
         let ran = Run::new().file("secret", "").profile(rules).with_events();
         let ran = ran.shell(SHELL);
         ran.expect_code(0);
-        ran.expect(events(&ran, "look").next().is_none(), "it is no event");
+        let told: Vec<_> = events(&ran, "look").collect();
+        ran.expect(
+            told.iter().all(|look| {
+                let is_in_vain = look["errno"] == "ENOENT" && look["rule"].is_null();
+                is_in_vain && look["path"] == "/root/notes"
+            }),
+            "what is there is no event",
+        );
+        ran.expect(told.len() == 1, "and what is not is one");
         ran.expect(ran.at("/verdict") == "clean", "and no finding");
     }
 }

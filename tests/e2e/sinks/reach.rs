@@ -133,7 +133,10 @@ fn an_output_in_the_directory_of_an_export_is_refused() {
         format!("--events {out}/events"),
     ] {
         let run = Run::new().option(&format!("--export {out}"));
-        expect_refused(&run.option(&option).run(&["true"]), "must be empty");
+        expect_refused(
+            &run.option(&option).run(&["true"]),
+            "are exported; move it elsewhere",
+        );
     }
     let run = Run::new().option(&format!("--export {out} --to file:{out}.alerts"));
     run.shell("echo text > file").expect_code(0);
