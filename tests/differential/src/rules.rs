@@ -244,6 +244,10 @@ fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
             away(place)
         }
     };
+    // Without hooks, who writes to the file itself through it tells the symlink's name alone: then its making is told.
+    if let Rule(rule) = answer(place(&path), "write") {
+        decided.may.insert(rule);
+    }
     let mut told = Decided::default();
     told.add(ask(place(&path)));
     let below = below(&path).into_iter().map(ask);
