@@ -26,6 +26,15 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
     chain(error).replace("\n  because: ", ": ")
 }
 
+/// The error with its causes and what would help in one line, for a report whose program has run.
+pub fn explained_in_one_line(error: &anyhow::Error) -> String {
+    let text = in_one_line(error);
+    fix(error).map_or_else(
+        || text.clone(),
+        |fix| format!("{text}; fix: {}", turnkey_report::visible(&fix)),
+    )
+}
+
 /// Errors name paths and words of files, which can hold whatever their maker liked: each part comes out
 /// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
@@ -220,6 +229,18 @@ mod tests {
             text.starts_with("/srv/\\x1b[2J\\u{202e}\\nx does not exist"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_a_report_holds_of_an_error_has_no_break() {
+        let cause = anyhow::Error::from(Errno::EACCES);
+        let text = explained_in_one_line(&cause.context("could not export into /srv/out"));
+        assert!(
+            text.starts_with("could not export into /srv/out: "),
+            "{text}"
+        );
+        let group = explained_in_one_line(&JailError::Group(never_made()).into());
+        assert!(!text.contains('\n') && !group.contains('\n'), "{group}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl WantedExport {
             entries: usize::try_from(limits.export_files).unwrap_or(usize::MAX),
         };
         let exported = exit.export(&self.destination, self.scope, bounds);
-        let exported = exported.map_err(|error| advice::explain(&error.into()));
+        let exported = exported.map_err(|error| advice::explained_in_one_line(&error.into()));
         Export::new(&self.path, self.scope, exported)
     }
 }

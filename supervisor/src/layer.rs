@@ -117,7 +117,7 @@ pub(crate) fn keep(layer: &KeptLayer, exit: &JailExit, policy: &Policy, is_watch
     let saved = saved.map(|saved| (saved.files, saved.bytes, saved.left_out));
     Kept::new(
         layer.path(),
-        saved.map_err(|error| advice::explain(&error.into())),
+        saved.map_err(|error| advice::explained_in_one_line(&error.into())),
     )
 }
 
