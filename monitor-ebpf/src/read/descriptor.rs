@@ -8,6 +8,12 @@ use crate::verifier::{self, Step};
 
 /// Longest path that is looked at.
 const LONGEST: u32 = 64;
+/// Most digits of a number.
+const DIGITS: u32 = 10;
+/// In place of the digits of a component that is no number.
+const NO_NUMBER: u32 = 16;
+/// The same, of all that comes behind a number: it lies below what the number stands for.
+const BELOW: u32 = 32;
 
 /// A scan for the number that the last component of the path in the text is. [`Cursor::place`] is the number so far,
 /// [`Cursor::length`] the digits of it, and [`Cursor::depth`] not 0 when the path has ended.
@@ -27,12 +33,16 @@ impl Step for Scan<'_> {
         let digit = byte.wrapping_sub(b'0');
         if byte == 0 {
             cursor.depth = 1;
-        } else if digit < 10 && cursor.length < 10 {
+        } else if digit < 10 && cursor.length < DIGITS {
             cursor.length += 1;
             cursor.place = cursor.place * 10 + u64::from(digit);
         } else {
-            // A component with anything else in it is no number, however it goes on.
-            cursor.length = if byte == b'/' { 0 } else { 10 };
+            cursor.length = match (byte, cursor.length) {
+                (b'/', 0 | NO_NUMBER) => 0,
+                (b'/', _) | (_, BELOW) => BELOW,
+                // A component with anything else in it is no number, however it goes on.
+                _ => NO_NUMBER,
+            };
             cursor.place = 0;
         }
         byte != 0
@@ -52,7 +62,8 @@ pub fn descriptor_in_proc(scratch: &mut Scratch) -> u32 {
     ) = (0, 0, 0);
     verifier::repeat(LONGEST, &mut Scan { scratch });
     let cursor = &scratch.cursor;
-    if cursor.depth != 0 && cursor.length != 0 && cursor.place >> 31 == 0 {
+    let is_number = cursor.length != 0 && cursor.length <= DIGITS;
+    if cursor.depth != 0 && is_number && cursor.place >> 31 == 0 {
         cursor.place as u32
     } else {
         UNREADABLE

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 
 use turnkey_tests::{Ran, Run};
 
-use super::{rule, violations};
+use super::{events, rule, violations};
 
 /// A way to the file `d/g`, in a directory of its own; and what is told of it where arguments are all that is known.
 struct Way {
@@ -97,10 +97,17 @@ fn goes_each_way(kind: &str, act: &str, reached: &str) -> std::io::Result<()> {
         .map(|number| format!("{number}\n"))
         .collect();
     ran.expect(ran.stdout == numbers, "each way leads to the file");
+    if !by_arguments(&ran) {
+        // The kernel's own object decides, whatever name is told.
+        let counts = violations(&ran, "guard").filter_map(|one| one["count"].as_u64());
+        let (told, ways) = (counts.sum::<u64>(), WAYS.len() as u64);
+        ran.expect(told == ways, &format!("{kind}: {told} of {ways}"));
+        return Ok(());
+    }
     let told = violations(&ran, "guard").filter_map(|one| one["path"].as_str());
     let told: BTreeSet<&str> = told.collect();
     let expected = (0..).zip(&WAYS).filter_map(|(number, way)| {
-        let name = if by_arguments(&ran) { way.told? } else { "d/g" };
+        let name = way.told?;
         Some(format!("/workspace/{number}/{name}"))
     });
     let expected: BTreeSet<String> = expected.collect();
@@ -116,4 +123,20 @@ fn m37_a_way_to_a_file_that_is_cut_is_told_of_or_written_down() {
 #[test]
 fn m37_a_way_to_a_file_with_a_new_mode_is_told_of_or_written_down() {
     goes_each_way("chmod", "os.chmod", "os.stat('d/g').st_mode & 0o777").unwrap();
+}
+
+/// By `/proc/self/fd/N`, rules and events know the file of the descriptor; what lies below it is another one.
+#[test]
+fn m37_a_name_below_a_descriptor_is_not_told_as_a_descriptor() {
+    let program = "import os
+open('g', 'w').close(); open('8', 'w').close(); open('other', 'w').close()
+os.dup2(os.open('.', os.O_PATH | os.O_DIRECTORY), 7); os.dup2(os.open('other', os.O_RDONLY), 8)
+os.chmod('/proc/self/fd/7/g', 0o600); os.chmod('/proc/self/fd/7/8', 0o600); os.chmod('/dev/fd/8', 0o640)
+print(os.stat('g').st_mode & 0o777 == 0o600, os.stat('8').st_mode & 0o777 == 0o600)";
+    let ran = Run::new().with_events().python(program);
+    ran.expect(ran.stdout == "True True\n", "the control: both are changed");
+    let changed = events(&ran, "change").filter_map(|one| one["path"].as_str());
+    let changed: Vec<_> = changed.map(|path| path.rsplit('/').next()).collect();
+    let expected = [Some("g"), Some("8"), Some("other")];
+    ran.expect(changed == expected, &format!("{changed:?}"));
 }
