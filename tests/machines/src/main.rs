@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -57,14 +58,22 @@ struct Arguments {
     filters: Vec<String>,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    if arguments.by_day {
-        let passed = run_by_day(&workspace::build_tests_of_guests()?)?;
-        let line = format!("{passed}\n");
-        return Ok(std::io::stdout().write_all(line.as_bytes())?);
+fn main() -> ExitCode {
+    match perform(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
-    run(&arguments)
+}
+
+fn perform(arguments: &Arguments) -> Result<()> {
+    if !arguments.by_day {
+        return run(arguments);
+    }
+    let passed = run_by_day(&workspace::build_tests_of_guests()?)?;
+    Ok(std::io::stdout().write_all(format!("{passed}\n").as_bytes())?)
 }
 
 /// Installs what is missing, builds, and runs the tests in the guest.
