@@ -44,8 +44,14 @@ fn told(sinks: &[String], program: &str) -> Ran {
 }
 
 fn with_secret(run: Run, program: &[&str]) -> Ran {
+    with_secret_and(run, program, |_| ())
+}
+
+/// The same, with what else is `set` of the command.
+fn with_secret_and(run: Run, program: &[&str], set: impl FnOnce(&mut Command)) -> Ran {
     let mut command = run.command(program);
     command.env("TURNKEY_WEBHOOK_SECRET", SECRET);
+    set(&mut command);
     let started = Instant::now();
     let child = command
         .stdout(Stdio::piped())

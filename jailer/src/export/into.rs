@@ -114,19 +114,7 @@ pub(super) fn export(
             ..written
         });
     }
-    let mut plan = MovePlan {
-        replaces,
-        moves: Vec::new(),
-        taken: TakenNames {
-            can_be_replaced: true,
-            ..TakenNames::default()
-        },
-    };
-    let both = (copy(&stage.directory), copy(destination));
-    let (Ok(from), Ok(to)) = both else {
-        return Err(IntoError::Stage(Errno::EMFILE));
-    };
-    plan.directory(&Rc::new(from), &Rc::new(to), Path::new(""))?;
+    let plan = MovePlan::of(&stage.directory, destination, replaces)?;
     if !plan.taken.first.is_empty() {
         return Err(IntoError::Taken(plan.taken));
     }
@@ -141,6 +129,21 @@ struct MovePlan {
 }
 
 impl MovePlan {
+    /// The renames that bring all of `stage` into `destination`; none is done.
+    fn of(stage: &OwnedFd, destination: &OwnedFd, replaces: bool) -> Result<MovePlan, IntoError> {
+        let mut plan = MovePlan {
+            replaces,
+            moves: Vec::new(),
+            taken: TakenNames {
+                can_be_replaced: true,
+                ..TakenNames::default()
+            },
+        };
+        let shared = |directory| copy(directory).map(Rc::new).map_err(IntoError::Stage);
+        plan.directory(&shared(stage)?, &shared(destination)?, Path::new(""))?;
+        Ok(plan)
+    }
+
     fn directory(
         &mut self,
         from: &Rc<OwnedFd>,

@@ -80,6 +80,20 @@ fn looks_that_no_rule_is_against_are_told_where_nothing_is_and_are_no_finding() 
     }
 }
 
+/// A search over thousands of paths crowds nothing out.
+#[test]
+fn looks_in_vain_are_told_up_to_a_number() {
+    let program = "import os\nfor number in range(1000): os.access(f'/nowhere/{number}', 0)";
+    let ran = Run::new()
+        .profile(&rule("other", "stat", "kill", "path = \"/elsewhere/*\""))
+        .with_events()
+        .python(program);
+    ran.expect_code(0);
+    let told = events(&ran, "look").filter(|look| look["errno"] == "ENOENT");
+    ran.expect(told.count() == 256, "so many, and no more");
+    ran.expect(ran.at("/events/complete") == true, "nothing is lost");
+}
+
 /// What the host keeps is not in the jail.
 #[test]
 fn wanting_what_the_host_keeps_is_a_finding() {

@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run, outside, scratch};
 
 use super::receiver::SECRET;
+use super::with_secret_and;
 
 /// Answers what is asked of it, and prints each request as JSON: its head and its body.
 const SERVER: &str = "
@@ -111,17 +111,11 @@ fn told(url: &str, authority: Option<&Path>) -> Ran {
     let run = Run::new()
         .option("--mode observe")
         .option(&format!("--to webhook:{url}"));
-    let mut command = run.command(&["cat", "/etc/shadow"]);
-    command.env("TURNKEY_WEBHOOK_SECRET", SECRET);
-    if let Some(authority) = authority {
-        command.env("CURL_CA_BUNDLE", authority);
-    }
-    let started = Instant::now();
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    run.end(child.expect("turnkey can be started"), started)
+    with_secret_and(run, &["cat", "/etc/shadow"], |command| {
+        if let Some(authority) = authority {
+            command.env("CURL_CA_BUNDLE", authority);
+        }
+    })
 }
 
 #[test]
