@@ -74,7 +74,7 @@ impl fmt::Display for TakenNames {
         };
         write!(
             formatter,
-            "nothing was exported, because these are there already: {}{more}{fix}",
+            "these are there already: {}{more}{fix}",
             first.join(", ")
         )
     }
