@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
+use crate::setup::List;
 use crate::{command, setup, workspace};
 use baseline::Baseline;
 use findings::Findings;
@@ -253,8 +254,8 @@ fn into_a_namespace() -> Result<()> {
     if ours.uid() != 0 {
         bail!("only root loads programs into the kernel, and becomes somebody else");
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
-    if let Err(error) = setup::ensure(&[setup::PEERS]) {
+    setup::ensure(&[List::Build, List::Examples])?;
+    if let Err(error) = setup::ensure(&[List::Peers]) {
         eprintln!("goes on without: {error:#}");
     }
     let words: [OsString; 2] = ["--mount".into(), "--propagation=private".into()];

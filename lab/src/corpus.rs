@@ -26,6 +26,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{command, mbpp, setup, workspace};
 use effect::Effect;
 use ground::Ground;
@@ -101,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.inside {
         return play(arguments);
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::CORPUS])?;
+    setup::ensure(&[List::Build, List::Examples, List::Corpus])?;
     let turnkey = workspace::build_turnkey()?;
     let baggage = tempfile::tempdir().context("no room for the baggage")?;
     pack(arguments, &turnkey, baggage.path())?;

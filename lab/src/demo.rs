@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{setup, workspace};
 use header::{Control, Header};
 use play::Place;
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         _ if arguments.control_only => None,
         Some(file) => Some(std::path::absolute(file)?),
         None => {
-            setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+            setup::ensure(&[List::Build, List::Examples])?;
             Some(workspace::build_turnkey()?)
         }
     };

@@ -18,6 +18,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::setup::List;
 use crate::{command, setup, workspace};
 pub use play::{PYTHON, alike, finish, last_line, read as read_report};
 use play::{Place, Stage};
@@ -52,7 +53,7 @@ struct Program {
 /// Runs the corpus, prints the table and writes it. What is not as it must be is an error.
 pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.inside {
-        setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+        setup::ensure(&[List::Build, List::Examples])?;
         return into_a_namespace(arguments);
     }
     let programs: Vec<Program> = read(&arguments.corpus)?;

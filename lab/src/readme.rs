@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{setup, workspace};
 
 /// The arguments of `readme`.
@@ -25,7 +26,7 @@ const END: &str = "<!-- End of what it wrote. -->";
 
 /// Writes the block, or compares it.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+    setup::ensure(&[List::Build, List::Examples])?;
     let path = workspace::root().join("README.md");
     let text = fs::read_to_string(&path).context("cannot read README.md")?;
     let (before, old, after) = parts(&text)?;

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{command, setup, workspace};
 
 /// The arguments of `dist`.
@@ -34,7 +35,7 @@ struct Made {
 
 /// Builds, packs, and with `--check` tries what was packed.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[List::Build])?;
     let folder = workspace::target_folder().join("dist");
     let turnkey = build()?;
     let size = fs::metadata(&turnkey)?.len();

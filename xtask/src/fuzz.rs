@@ -15,6 +15,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{command, setup, workspace};
 
 /// The arguments of `fuzz`.
@@ -60,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.target.as_deref() == Some("differential") {
         return differential::run(arguments);
     }
-    setup::ensure(&[setup::BUILD, setup::FUZZ])?;
+    setup::ensure(&[List::Build, List::Fuzz])?;
     let targets = build()?;
     let chosen = choose(&targets, arguments.target.as_deref())?;
     if let (false, [(_, program)]) = (arguments.input.is_empty(), chosen.as_slice()) {

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::setup::List;
 use crate::{command, setup, workspace};
 
 /// The arguments of such a program.
@@ -33,14 +34,14 @@ pub fn demo(arguments: &Arguments) -> Result<()> {
 }
 
 fn become_lab(words: &[OsString]) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[List::Build])?;
     let mut lab = run("lab/Cargo.toml");
     command::become_it(lab.arg("--").args(words))
 }
 
 /// Builds the program that boots other kernels, and becomes it.
 pub fn machines(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[List::Build])?;
     command::become_it(run_machines().args(&arguments.words))
 }
 

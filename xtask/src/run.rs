@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::machine::{self, Shows};
+use crate::setup::List;
 use crate::{command, setup, workspace};
 
 /// The arguments of `run`.
@@ -32,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             machine.fix()
         );
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+    setup::ensure(&[List::Build, List::Examples])?;
     let turnkey = workspace::build_quick()?;
     let mut words = arguments.turnkey.clone();
     if machine.shows() == Shows::JailAlone {

@@ -15,6 +15,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::machine::{self, Shows};
+use crate::setup::List;
 use crate::unable::{self, Unable};
 use crate::{command, fuzz, other, roll_call, setup, workspace};
 use times::Times;
@@ -39,13 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     eprintln!("{machine}");
     let unable = Unable::of(&machine)?;
     setup::ensure(match unable.nothing() {
-        true => &[
-            setup::BUILD,
-            setup::EXAMPLES,
-            setup::END_TO_END,
-            setup::REPORTS,
-        ],
-        false => &[setup::BUILD],
+        true => &[List::Build, List::Examples, List::EndToEnd, List::Reports],
+        false => &[List::Build],
     })?;
     setup::ensure_nextest()?;
     if !arguments.filters.is_empty() {

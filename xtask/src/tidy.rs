@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::setup::List;
 use crate::{command, fuzz, setup, workspace};
 use tree::File;
 
@@ -133,7 +134,7 @@ fn lock_of(root: &Path, workspace: &str) -> Result<()> {
 
 fn lint(root: &Path) -> Result<()> {
     // Build scripts run and look for libraries.
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[List::Build])?;
     let clippy = |arguments: &[&str]| {
         let mut clippy = command::cargo();
         clippy

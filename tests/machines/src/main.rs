@@ -32,8 +32,9 @@ use expected::{BY_DAY, MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
 use support::{HOST, Ran, Record};
+use xtask::setup::{self, List};
+use xtask::workspace;
 use xtask::workspace::Built;
-use xtask::{setup, workspace};
 
 /// The arguments of `cargo xtask vm`.
 #[derive(Parser)]
@@ -78,12 +79,7 @@ fn perform(arguments: &Arguments) -> Result<()> {
 
 /// Installs what is missing, builds, and runs the tests in the guest.
 fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[
-        setup::BUILD,
-        setup::EXAMPLES,
-        setup::END_TO_END,
-        setup::REPORTS,
-    ])?;
+    setup::ensure(&[List::Build, List::Examples, List::EndToEnd, List::Reports])?;
     let choice = Choice {
         machines: &arguments.machines,
         filters: &arguments.filters,
@@ -161,7 +157,7 @@ fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>
 
 /// Boots the machines and listens to each until its end.
 fn hear(built: &Built, choice: &Choice) -> Result<(Programs, Vec<Heard>)> {
-    setup::ensure(&[setup::GUEST])?;
+    setup::ensure(&[List::Guest])?;
     let folder = workspace::target_folder().join("vm");
     fs::create_dir_all(&folder)?;
     let programs = build::programs(&built.turnkey, &built.tests)?;

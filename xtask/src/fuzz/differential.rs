@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use super::{Arguments, mutants};
+use crate::setup::List;
 use crate::{command, setup, test, workspace};
 
 /// The name of the crate, and of its program.
@@ -12,7 +13,7 @@ const CRATE: &str = "turnkey-differential";
 
 /// Builds turnkey and who looks at it, and looks for a while, or at what was kept.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[List::Build])?;
     let (turnkey, observer) = build()?;
     if arguments.mutants {
         return mutants::run(arguments, &observer);
