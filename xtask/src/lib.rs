@@ -3,7 +3,6 @@
 //! A library, because the lab runs commands, installs packages and builds turnkey in the same way.
 
 pub mod command;
-pub mod dist;
 mod ebpf;
 mod fuzz;
 pub mod machine;
@@ -40,7 +39,7 @@ enum Task {
     /// Runs every example in its jail: the same as `cargo lab demo`
     Demo(other::Arguments),
     /// Makes a static binary, a .deb and a tarball, in target/dist
-    Dist(dist::Arguments),
+    Dist(other::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
     Ebpf(ebpf::Arguments),
     /// Gives what reads bytes from outside bytes that nobody thought of
@@ -76,7 +75,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Vm(arguments) => other::machines(arguments),
         Task::Lab(arguments) => other::lab(arguments),
         Task::Demo(arguments) => other::demo(arguments),
-        Task::Dist(arguments) => dist::run(arguments),
+        Task::Dist(arguments) => other::packages(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),
         Task::Tidy => tidy::run(),

@@ -1,8 +1,8 @@
 //! Programs outside of this crate, so that whoever runs turnkey does not wait until they are compiled: the lab, in a
-//! workspace of its own because its crates draw and count, and the machines that boot other kernels.
+//! workspace of its own because its crates draw and count, the machines that boot other kernels, and the packages.
 
 use std::ffi::{OsStr, OsString};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -42,18 +42,24 @@ fn become_lab(words: &[OsString]) -> Result<()> {
 /// Builds the program that boots other kernels, and becomes it.
 pub fn machines(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[List::Build])?;
-    command::become_it(run_machines().args(&arguments.words))
+    command::become_it(run_package("turnkey-machines").args(&arguments.words))
+}
+
+/// Builds the program that makes packages, and becomes it.
+pub fn packages(arguments: &Arguments) -> Result<()> {
+    setup::ensure(&[List::Build])?;
+    command::become_it(run_package("turnkey-packaging").args(&arguments.words))
 }
 
 /// Runs, in a machine with BPF LSM, the tests that only it can run; how many those are.
 pub fn machine_by_day() -> Result<usize> {
-    let passed = command::output(run_machines().arg("--by-day").stderr(Stdio::inherit()))?;
+    let passed = command::output(run_package("turnkey-machines").arg("--by-day"))?;
     passed.trim().parse().context("no number of passed tests")
 }
 
-fn run_machines() -> Command {
+fn run_package(name: &str) -> Command {
     let mut run = run("Cargo.toml");
-    run.args(["--package", "turnkey-machines", "--"]);
+    run.args(["--package", name, "--"]);
     run
 }
 

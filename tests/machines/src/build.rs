@@ -11,7 +11,7 @@ use super::contents::Disk;
 use super::cpio::Archive;
 use super::expected::Machine;
 use super::kernel::Kernel;
-use xtask::{command, dist, workspace};
+use xtask::{command, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
 const TEST_BINARIES: [&str; 4] = ["e2e", "guest", "live", "observer"];
@@ -44,7 +44,7 @@ impl Programs {
             .collect();
         places.push((TURNKEY.trim_start_matches('/').into(), self.turnkey.clone()));
         if disk.has_systemd_first {
-            let package = dist::package_of(&self.turnkey, folder)?;
+            let package = turnkey_packaging::package_of(&self.turnkey, folder)?;
             places.push((PACKAGE.trim_start_matches('/').into(), package));
         }
         Ok(places)

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::{Made, VERSION, life, stage};
-use crate::command;
-use crate::machine::{self, Shows};
-use crate::workspace;
+use crate::{Made, VERSION, life, stage};
+use xtask::command;
+use xtask::machine::{self, Shows};
+use xtask::workspace;
 
 /// Installs both and tries each.
 pub fn all(made: &Made) -> Result<()> {

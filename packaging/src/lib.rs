@@ -10,13 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::Parser;
 
-use crate::setup::List;
-use crate::{command, setup, workspace};
+use xtask::setup::{self, List};
+use xtask::{command, workspace};
 
-/// The arguments of `dist`.
-#[derive(Args)]
+/// The arguments of `cargo xtask dist`.
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask dist",
+    about = "Makes a static binary, a .deb and a tarball, in target/dist"
+)]
 pub struct Arguments {
     /// Also unpacks each in a root that holds nothing else, and runs it there; and installs, upgrades and removes the .deb
     #[arg(long)]
