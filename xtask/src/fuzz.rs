@@ -141,18 +141,24 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
     Ok(targets)
 }
 
-/// Checks that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
+/// The check that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
 /// linked, and the fuzzer's engine is not built.
-pub fn check() -> Result<()> {
+pub fn check() -> Command {
     let mut check = command::cargo();
     check
-        .args(["check", "--quiet", "--locked", "--target-dir"])
+        .args([
+            "check",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+        ])
+        .arg("--target-dir")
         .arg(work().join("check"))
         .env("CARGO_ENCODED_RUSTFLAGS", "--cfg=fuzzing\x1f-Dwarnings")
         // An engine from elsewhere, which the check does not ask for.
-        .env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a")
-        .current_dir(folder());
-    command::check(&mut check)
+        .env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
+    check
 }
 
 /// The facts about the compiler.

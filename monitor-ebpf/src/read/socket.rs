@@ -1,5 +1,7 @@
 //! Contexts that the kernel hands to the programs of the control group.
 
+#![expect(unsafe_code, reason = "contexts that the kernel hands over")]
+
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 
 /// The context of a socket address hook; the verifier allows these fields only, whole words only.

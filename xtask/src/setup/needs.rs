@@ -84,7 +84,7 @@ impl Packages {
         needs
     }
 
-    /// Those that are not there.
+    /// The needs of the lists that are not there.
     pub fn missing(&self, lists: &[List]) -> Vec<&Need> {
         let mut missing = self.needs(lists);
         missing.retain(|need| !need.is_there());

@@ -99,6 +99,7 @@ impl Table {
     }
 
     fn may_use(&self, rule: &Rule, dependency: &Dependency) -> bool {
+        let is_of_tests = dependency.kind.as_deref() == Some("dev");
         if self.rules.contains_key(&dependency.name) {
             return rule.below.contains(&dependency.name);
         }
@@ -106,7 +107,7 @@ impl Table {
             Some(set) => set.contains(&dependency.name),
             None => never == "*" || *never == dependency.name,
         };
-        dependency.kind.as_deref() == Some("dev") || !rule.never.iter().any(names)
+        is_of_tests || !rule.never.iter().any(names)
     }
 }
 
