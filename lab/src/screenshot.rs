@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::setup::List;
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 
 /// Tries much, and is only watched.
@@ -17,7 +17,11 @@ const WINDOW: &str = "--window-size=1240,2330";
 
 /// Makes docs/report.png.
 pub fn run() -> Result<()> {
-    setup::ensure(&[List::Build, List::Examples, List::Reports])?;
+    setup::ensure(&[
+        PackageList::Build,
+        PackageList::Examples,
+        PackageList::Reports,
+    ])?;
     let turnkey = workspace::build_turnkey()?;
     let stage = tempfile::tempdir().context("cannot make a directory")?;
     let (report, page) = (

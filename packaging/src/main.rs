@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match turnkey_packaging::run(&turnkey_packaging::Arguments::parse()) {
+    match turnkey_packaging::run(&turnkey_packaging::DistArguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

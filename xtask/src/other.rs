@@ -7,25 +7,25 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::setup::List;
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 
 /// The arguments of such a program.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-pub struct Arguments {
+pub struct ForwardedArguments {
     /// Handed on as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
 /// Builds the lab and becomes it.
-pub fn lab(arguments: &Arguments) -> Result<()> {
+pub fn lab(arguments: &ForwardedArguments) -> Result<()> {
     become_lab(&arguments.words)
 }
 
 /// The same, for the one command of the lab that is part of what must hold before a change lands.
-pub fn demo(arguments: &Arguments) -> Result<()> {
+pub fn demo(arguments: &ForwardedArguments) -> Result<()> {
     let name = OsStr::new("demo").to_owned();
     let words: Vec<_> = std::iter::once(name)
         .chain(arguments.words.iter().cloned())
@@ -34,20 +34,20 @@ pub fn demo(arguments: &Arguments) -> Result<()> {
 }
 
 fn become_lab(words: &[OsString]) -> Result<()> {
-    setup::ensure(&[List::Build])?;
+    setup::ensure(&[PackageList::Build])?;
     let mut lab = run("lab/Cargo.toml");
     command::become_it(lab.arg("--").args(words))
 }
 
 /// Builds the program that boots other kernels, and becomes it.
-pub fn machines(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[List::Build])?;
+pub fn machines(arguments: &ForwardedArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
     command::become_it(run_package("turnkey-machines").args(&arguments.words))
 }
 
 /// Builds the program that makes packages, and becomes it.
-pub fn packages(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[List::Build])?;
+pub fn packages(arguments: &ForwardedArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
     command::become_it(run_package("turnkey-packaging").args(&arguments.words))
 }
 

@@ -9,8 +9,8 @@ use std::time::Instant;
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 
-pub use needs::List;
-use needs::Packages;
+pub use needs::PackageList;
+use needs::PackageTable;
 use programs::ensure_bpf_linker;
 pub use programs::ensure_nextest;
 
@@ -18,7 +18,7 @@ use crate::ebpf::toolchain;
 
 /// The arguments of `setup`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct SetupArguments {
     /// Install nothing; fail when something is missing
     #[arg(long)]
     check: bool,
@@ -28,17 +28,17 @@ pub struct Arguments {
 }
 
 /// The lists of everybody; the others belong to one task.
-const OF_ALL: [List; 6] = [
-    List::Build,
-    List::EndToEnd,
-    List::Examples,
-    List::Fuzz,
-    List::Guest,
-    List::Reports,
+const OF_ALL: [PackageList; 6] = [
+    PackageList::Build,
+    PackageList::EndToEnd,
+    PackageList::Examples,
+    PackageList::Fuzz,
+    PackageList::Guest,
+    PackageList::Reports,
 ];
 
 /// Installs, or with `--check` names, whatever the tasks need.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &SetupArguments) -> Result<()> {
     let started = Instant::now();
     if arguments.check {
         check(arguments.ebpf)?;
@@ -54,8 +54,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Sees to it that every package of these lists is there, or says how to get it.
-pub fn ensure(lists: &[List]) -> Result<()> {
-    let packages = Packages::read()?;
+pub fn ensure(lists: &[PackageList]) -> Result<()> {
+    let packages = PackageTable::read()?;
     let mut missing = packages.missing(lists);
     let may_install = packages::may_install()?;
     if !may_install {
@@ -87,13 +87,13 @@ fn ensure_ebpf() -> Result<()> {
 
 /// The system's part in building the BPF object. A nightly with its sources serves as well
 /// as Debian's compiler, and LLVM is needed only to build the linker.
-fn ebpf_needs() -> Vec<List> {
+fn ebpf_needs() -> Vec<PackageList> {
     let mut lists = Vec::new();
     if toolchain::any().is_none() {
-        lists.push(List::BpfCompiler);
+        lists.push(PackageList::BpfCompiler);
     }
     if !programs::has_bpf_linker() {
-        lists.push(List::BpfLinker);
+        lists.push(PackageList::BpfLinker);
     }
     lists
 }
@@ -104,7 +104,7 @@ fn check(with_ebpf: bool) -> Result<()> {
     if with_ebpf {
         lists.extend(ebpf_needs());
     }
-    let packages = Packages::read()?;
+    let packages = PackageTable::read()?;
     let mut missing = packages.missing(&lists);
     missing.retain(|need| !need.optional);
     let mut advice = Vec::new();

@@ -15,14 +15,14 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::machine::{self, Shows};
-use crate::setup::List;
+use crate::setup::PackageList;
 use crate::unable::{self, Unable};
 use crate::{command, fuzz, other, roll_call, setup, workspace};
 use times::Times;
 
 /// The arguments of `test`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct TestArguments {
     /// Also the tests of this host that take longer, the examples in the documentation, and the fuzzer for a while
     #[arg(long)]
     nightly: bool,
@@ -35,13 +35,18 @@ pub struct Arguments {
 const END_TO_END: &str = "turnkey-tests";
 
 /// Installs what is missing, builds, and runs the tests.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &TestArguments) -> Result<()> {
     let machine = machine::look();
     eprintln!("{machine}");
     let unable = Unable::of(&machine)?;
     setup::ensure(match unable.nothing() {
-        true => &[List::Build, List::Examples, List::EndToEnd, List::Reports],
-        false => &[List::Build],
+        true => &[
+            PackageList::Build,
+            PackageList::Examples,
+            PackageList::EndToEnd,
+            PackageList::Reports,
+        ],
+        false => &[PackageList::Build],
     })?;
     setup::ensure_nextest()?;
     if !arguments.filters.is_empty() {

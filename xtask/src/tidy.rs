@@ -17,12 +17,12 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::setup::List;
+use crate::setup::PackageList;
 use crate::{command, fuzz, setup, workspace};
 
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq)]
-pub struct Problem {
+pub struct TidyProblem {
     /// The file's path in the checkout.
     path: PathBuf,
     /// Counted from 1; 0 when it is about the whole file.
@@ -31,7 +31,7 @@ pub struct Problem {
     message: String,
 }
 
-impl Problem {
+impl TidyProblem {
     fn new(path: &Path, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -41,7 +41,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TidyProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.path.display())?;
         if self.line > 0 {
@@ -54,7 +54,7 @@ impl fmt::Display for Problem {
 /// Runs every check; fails when one finds something.
 pub fn run() -> Result<()> {
     // Build scripts run and look for libraries.
-    setup::ensure(&[List::Build])?;
+    setup::ensure(&[PackageList::Build])?;
     let root = workspace::root();
     let files = tree::tracked(&root)?;
     let mut problems = dependencies::check(&root)?;
@@ -62,7 +62,7 @@ pub fn run() -> Result<()> {
     problems.extend(patterns::check(&files)?);
     problems.extend(prototypes::check(&files)?);
     problems.extend(cycles::check(&files));
-    problems.extend(links::check(&files, |path| root.join(path).exists()));
+    problems.extend(links::check(&files, |path| root.join(path).exists())?);
     for problem in &problems {
         eprintln!("{problem}");
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use turnkey_guest::{BINARIES, MODULES, PACKAGE, SYSTEMD_FIRST, TESTS, TURNKEY};
@@ -11,6 +11,7 @@ use super::contents::Disk;
 use super::cpio::Archive;
 use super::expected::Machine;
 use super::kernel::Kernel;
+use xtask::workspace::Programs as CargoPrograms;
 use xtask::{command, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
@@ -70,22 +71,13 @@ fn names(listed: &str) -> Vec<String> {
 /// Linked to nothing: the initramfs holds no libraries.
 fn build_init() -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
-        .args(["build", "--package", "turnkey-guest", "--target", &target])
+        .args(["--package", "turnkey-guest", "--target", &target])
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    let messages = messages_of(&mut build)?;
-    let programs = workspace::executables(&messages, "bin");
+    let programs = CargoPrograms::build(&mut build)?.of_kind("bin");
     let init = programs.into_iter().next();
     Ok(init.context("cargo built no init for the guest")?.1)
-}
-
-fn messages_of(build: &mut Command) -> Result<String> {
-    build
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(workspace::root())
-        .stderr(Stdio::inherit());
-    command::output(build)
 }
 
 /// The first files of the guest: its first process, the modules, the list of tests.

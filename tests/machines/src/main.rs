@@ -32,7 +32,7 @@ use expected::{BY_DAY, MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
 use support::{HOST, Ran, Record};
-use xtask::setup::{self, List};
+use xtask::setup::{self, PackageList};
 use xtask::workspace;
 use xtask::workspace::Built;
 
@@ -79,7 +79,12 @@ fn perform(arguments: &Arguments) -> Result<()> {
 
 /// Installs what is missing, builds, and runs the tests in the guest.
 fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[List::Build, List::Examples, List::EndToEnd, List::Reports])?;
+    setup::ensure(&[
+        PackageList::Build,
+        PackageList::Examples,
+        PackageList::EndToEnd,
+        PackageList::Reports,
+    ])?;
     let choice = Choice {
         machines: &arguments.machines,
         filters: &arguments.filters,
@@ -157,7 +162,7 @@ fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>
 
 /// Boots the machines and listens to each until its end.
 fn hear(built: &Built, choice: &Choice) -> Result<(Programs, Vec<Heard>)> {
-    setup::ensure(&[List::Guest])?;
+    setup::ensure(&[PackageList::Guest])?;
     let folder = workspace::target_folder().join("vm");
     fs::create_dir_all(&folder)?;
     let programs = build::programs(&built.turnkey, &built.tests)?;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "packages.toml has them")]
-pub enum List {
+pub enum PackageList {
     Build,
     Examples,
     EndToEnd,
@@ -27,7 +27,7 @@ pub enum List {
 /// One package of Debian and Ubuntu.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Need {
+pub struct PackageNeed {
     /// The package's name there.
     #[serde(skip)]
     pub package: String,
@@ -54,18 +54,18 @@ pub struct Manager {
 /// The content of packages.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Packages {
-    need: BTreeMap<List, BTreeMap<String, Need>>,
+pub struct PackageTable {
+    need: BTreeMap<PackageList, BTreeMap<String, PackageNeed>>,
     /// The other managers, in the order in which they are looked for.
     pub manager: Vec<Manager>,
     /// By Debian's name, the names for those managers where they differ.
     pub elsewhere: BTreeMap<String, Vec<String>>,
 }
 
-impl Packages {
+impl PackageTable {
     /// Reads the table.
-    pub fn read() -> Result<Packages> {
-        let mut packages: Packages = toml::from_str(include_str!("packages.toml"))
+    pub fn read() -> Result<PackageTable> {
+        let mut packages: PackageTable = toml::from_str(include_str!("packages.toml"))
             .context("xtask/src/setup/packages.toml")?;
         for (name, need) in packages.need.values_mut().flatten() {
             need.package.clone_from(name);
@@ -74,8 +74,8 @@ impl Packages {
     }
 
     /// The needs of the lists, each package once.
-    pub fn needs(&self, lists: &[List]) -> Vec<&Need> {
-        let mut needs: Vec<&Need> = Vec::new();
+    pub fn needs(&self, lists: &[PackageList]) -> Vec<&PackageNeed> {
+        let mut needs: Vec<&PackageNeed> = Vec::new();
         for need in lists.iter().flat_map(|list| self.need[list].values()) {
             if !needs.iter().any(|known| known.package == need.package) {
                 needs.push(need);
@@ -85,7 +85,7 @@ impl Packages {
     }
 
     /// The needs of the lists that are not there.
-    pub fn missing(&self, lists: &[List]) -> Vec<&Need> {
+    pub fn missing(&self, lists: &[PackageList]) -> Vec<&PackageNeed> {
         let mut missing = self.needs(lists);
         missing.retain(|need| !need.is_there());
         missing
@@ -93,7 +93,7 @@ impl Packages {
 }
 
 /// One line per need, with what needs it.
-pub fn listed(needs: &[&Need]) -> String {
+pub fn listed(needs: &[&PackageNeed]) -> String {
     needs.iter().fold(String::new(), |mut text, need| {
         let _ = writeln!(text, "  {:<15} {}", need.package, need.why);
         text
@@ -103,7 +103,7 @@ pub fn listed(needs: &[&Need]) -> String {
 const STATIC_SECCOMP: &str = "libseccomp.a";
 const SHARED_SECCOMP: &str = "libseccomp.so";
 
-impl Need {
+impl PackageNeed {
     /// True when the build links it as the environment says.
     pub fn is_seccomp(&self) -> bool {
         self.sign == Path::new(STATIC_SECCOMP)
@@ -146,11 +146,11 @@ fn is_there(sign: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::List::*;
+    use super::PackageList::*;
     use super::*;
 
-    fn need(package: &str, sign: &str, why: &str) -> (String, Need) {
-        let need = Need {
+    fn need(package: &str, sign: &str, why: &str) -> (String, PackageNeed) {
+        let need = PackageNeed {
             package: package.to_owned(),
             sign: sign.into(),
             why: why.to_owned(),
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn absent_packages_are_missing_once_and_present_ones_are_not() {
-        let packages = Packages {
+        let packages = PackageTable {
             need: BTreeMap::from([
                 (
                     Build,
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn every_need_says_why_and_every_name_elsewhere_is_of_one() {
-        let packages = Packages::read().expect("a table");
-        let needs: Vec<&Need> = packages.need.values().flat_map(BTreeMap::values).collect();
+        let packages = PackageTable::read().expect("a table");
+        let needs: Vec<&PackageNeed> = packages.need.values().flat_map(BTreeMap::values).collect();
         assert!(needs.iter().all(|need| !need.why.is_empty()));
         for (name, names) in &packages.elsewhere {
             assert!(needs.iter().any(|need| need.package == *name), "{name}");
@@ -208,7 +208,7 @@ mod tests {
     fn readme_names_whatever_the_first_command_needs() {
         let readme = std::fs::read_to_string(crate::workspace::root().join("README.md"));
         let readme = readme.expect("a README");
-        let packages = Packages::read().expect("a table");
+        let packages = PackageTable::read().expect("a table");
         let needs = packages.needs(&[Build, Examples]);
         let names: std::collections::BTreeSet<&str> =
             needs.iter().map(|need| need.package.as_str()).collect();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_browser_is_no_reason_to_fail() {
-        let packages = Packages::read().expect("a table");
+        let packages = PackageTable::read().expect("a table");
         let optional = |list| packages.needs(&[list]).iter().any(|need| need.optional);
         assert!(optional(Reports) && !optional(Build) && !optional(Examples));
     }

@@ -5,20 +5,20 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::needs::{Need, Packages, listed};
+use super::needs::{PackageNeed, PackageTable, listed};
 use crate::command;
 
 /// Installs them with apt-get.
 ///
 /// What the tasks can go on without is asked for by itself, so that a distribution that does not have it
 /// gives everything else.
-pub fn install(missing: &[&Need]) -> Result<()> {
+pub fn install(missing: &[&PackageNeed]) -> Result<()> {
     eprintln!(
         "installing what is missing, once; this takes as long as the network does:\n{}",
         listed(missing)
     );
     command::check(apt_get().arg("update"))?;
-    let (optional, required): (Vec<&Need>, Vec<&Need>) =
+    let (optional, required): (Vec<&PackageNeed>, Vec<&PackageNeed>) =
         missing.iter().partition(|need| need.optional);
     if !required.is_empty() {
         install_together(&required)?;
@@ -31,13 +31,13 @@ pub fn install(missing: &[&Need]) -> Result<()> {
     Ok(())
 }
 
-fn install_together(needs: &[&Need]) -> Result<()> {
+fn install_together(needs: &[&PackageNeed]) -> Result<()> {
     let names = needs.iter().map(|need| &need.package);
     command::check(apt_get().args(INSTALL).args(names))
 }
 
 /// The list of what is missing and how to get it, in the words of the package manager that is here.
-pub fn advice(packages: &Packages, missing: &[&Need]) -> String {
+pub fn advice(packages: &PackageTable, missing: &[&PackageNeed]) -> String {
     let is_here = |program: &str| command::find_program(program).is_some();
     let mut managers = packages.manager.iter();
     let manager = match is_here("apt-get") {
@@ -51,7 +51,7 @@ pub fn advice(packages: &Packages, missing: &[&Need]) -> String {
     format!("missing from this system:\n{}{how}", listed(missing))
 }
 
-fn on_debian(missing: &[&Need]) -> String {
+fn on_debian(missing: &[&PackageNeed]) -> String {
     let names: Vec<&str> = missing.iter().map(|need| need.package.as_str()).collect();
     format!(
         "On Debian and Ubuntu: sudo apt-get update && sudo apt-get {} {}\n\
@@ -63,9 +63,9 @@ fn on_debian(missing: &[&Need]) -> String {
 }
 
 /// The command that installs them with the manager of that number, and those that it has no package for.
-fn elsewhere(packages: &Packages, manager: usize, missing: &[&Need]) -> String {
+fn elsewhere(packages: &PackageTable, manager: usize, missing: &[&PackageNeed]) -> String {
     let (mut words, mut without) = (Vec::new(), Vec::new());
-    for Need { package, .. } in missing {
+    for PackageNeed { package, .. } in missing {
         match packages.elsewhere.get(package).map(|names| &names[manager]) {
             Some(none) if none.is_empty() => without.push(package.as_str()),
             Some(names) => words.extend(names.split(' ')),
@@ -84,7 +84,7 @@ fn elsewhere(packages: &Packages, manager: usize, missing: &[&Need]) -> String {
 }
 
 /// A line for whoever has that library under another name; nothing when it is not what is missing.
-fn about_seccomp(missing: &[&Need]) -> &'static str {
+fn about_seccomp(missing: &[&PackageNeed]) -> &'static str {
     if missing.iter().any(|need| need.is_seccomp()) {
         "\nSet LIBSECCOMP_LIB_PATH to the folder of libseccomp.a when it is not in Debian's place, \
          or LIBSECCOMP_LINK_TYPE=dylib to link the shared one."
@@ -110,15 +110,15 @@ pub fn may_install() -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::List::{self, *};
+    use super::super::needs::PackageList::{self, *};
     use super::*;
 
-    fn told(list: List, tell: impl Fn(&Packages, &[&Need]) -> String) -> String {
-        let packages = Packages::read().expect("a table");
+    fn told(list: PackageList, tell: impl Fn(&PackageTable, &[&PackageNeed]) -> String) -> String {
+        let packages = PackageTable::read().expect("a table");
         tell(&packages, &packages.needs(&[list]))
     }
 
-    fn on(program: &str, list: List) -> String {
+    fn on(program: &str, list: PackageList) -> String {
         told(list, |packages, needs| {
             let mut managers = packages.manager.iter();
             let manager = managers.position(|manager| manager.program == program);

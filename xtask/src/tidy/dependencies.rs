@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Problem;
+use super::TidyProblem;
 use crate::command;
 
 /// The content of crates.toml.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct CrateTable {
     sets: BTreeMap<String, Vec<String>>,
     #[serde(rename = "crate")]
-    rules: BTreeMap<String, Rule>,
+    rules: BTreeMap<String, CrateRule>,
 }
 
 /// The dependencies that a crate of ours may have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct CrateRule {
     below: Vec<String>,
     never: Vec<String>,
 }
@@ -36,8 +36,8 @@ const MANIFESTS: [&str; 4] = [
 ];
 
 /// Finds arrows that point up or sideways.
-pub fn check(root: &Path) -> Result<Vec<Problem>> {
-    let table = Table::read()?;
+pub fn check(root: &Path) -> Result<Vec<TidyProblem>> {
+    let table = CrateTable::read()?;
     let mut problems = Vec::new();
     let mut seen = Vec::new();
     for manifest in MANIFESTS {
@@ -77,16 +77,16 @@ struct Dependency {
     kind: Option<String>,
 }
 
-fn problem(package: &str, message: impl Into<String>) -> Problem {
-    Problem::new(Path::new(package), 0, message)
+fn problem(package: &str, message: impl Into<String>) -> TidyProblem {
+    TidyProblem::new(Path::new(package), 0, message)
 }
 
-impl Table {
-    fn read() -> Result<Table> {
+impl CrateTable {
+    fn read() -> Result<CrateTable> {
         toml::from_str(include_str!("crates.toml")).context("xtask/src/tidy/crates.toml")
     }
 
-    fn check(&self, package: &Package) -> Vec<Problem> {
+    fn check(&self, package: &Package) -> Vec<TidyProblem> {
         let Some(rule) = self.rules.get(&package.name) else {
             let message = "is not in xtask/src/tidy/crates.toml: say there what it may depend on";
             return vec![problem(&package.name, message)];
@@ -98,7 +98,7 @@ impl Table {
             .collect()
     }
 
-    fn may_use(&self, rule: &Rule, dependency: &Dependency) -> bool {
+    fn may_use(&self, rule: &CrateRule, dependency: &Dependency) -> bool {
         let is_of_tests = dependency.kind.as_deref() == Some("dev");
         if self.rules.contains_key(&dependency.name) {
             return rule.below.contains(&dependency.name);
@@ -120,7 +120,7 @@ mod tests {
             name: dependency.to_owned(),
             kind: kind.map(str::to_owned),
         };
-        let table = Table::read().expect("a table");
+        let table = CrateTable::read().expect("a table");
         let package = Package {
             name: package.to_owned(),
             dependencies: vec![dependency],

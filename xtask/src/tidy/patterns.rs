@@ -4,12 +4,12 @@ use anyhow::{Context, Result};
 use regex_lite::Regex;
 use serde::Deserialize;
 
-use super::Problem;
-use super::tree::File;
+use super::TidyProblem;
+use super::tree::TextFile;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct PatternTable {
     pattern: Vec<Pattern>,
 }
 
@@ -26,10 +26,10 @@ struct Pattern {
 }
 
 /// Finds them.
-pub fn check(files: &[File]) -> Result<Vec<Problem>> {
-    let table: Table =
+pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
+    let table: PatternTable =
         toml::from_str(include_str!("patterns.toml")).context("xtask/src/tidy/patterns.toml")?;
-    let mut problems: Vec<Problem> = files.iter().filter_map(length).collect();
+    let mut problems: Vec<TidyProblem> = files.iter().filter_map(length).collect();
     for pattern in &table.pattern {
         let matches = |regex: &str, text: &str| Regex::new(regex).is_ok_and(|it| it.is_match(text));
         let text = Regex::new(&pattern.pattern)?;
@@ -45,11 +45,11 @@ pub fn check(files: &[File]) -> Result<Vec<Problem>> {
 }
 
 /// The places where the pattern ends in a file.
-fn found(text: &Regex, file: &File, message: &str) -> Vec<Problem> {
+fn found(text: &Regex, file: &TextFile, message: &str) -> Vec<TidyProblem> {
     let place = |found: regex_lite::Match| {
         let line = file.text[..found.end()].matches('\n').count() + 1;
         let words = found.as_str().lines().next_back().unwrap_or_default();
-        Problem::new(&file.path, line, format!("`{}`: {message}", words.trim()))
+        TidyProblem::new(&file.path, line, format!("`{}`: {message}", words.trim()))
     };
     text.find_iter(&file.text).map(place).collect()
 }
@@ -60,10 +60,11 @@ const MOST_LINES: usize = 600;
 /// The endings of what people write and read; lock files, snapshots and licences are neither.
 const CODE: [&str; 6] = ["c", "h", "py", "rs", "sh", "toml"];
 
-fn length(file: &File) -> Option<Problem> {
+fn length(file: &TextFile) -> Option<TidyProblem> {
     let lines = file.text.lines().count();
     let message = format!("{lines} lines: split it by purpose, {MOST_LINES} are the most");
-    (file.has_extension(&CODE) && lines > MOST_LINES).then(|| Problem::new(&file.path, 0, message))
+    (file.has_extension(&CODE) && lines > MOST_LINES)
+        .then(|| TidyProblem::new(&file.path, 0, message))
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     fn problems(path: &str, text: &str) -> Vec<String> {
-        let problems = check(&[File::new(path, text)]).expect("a table");
+        let problems = check(&[TextFile::new(path, text)]).expect("a table");
         problems.iter().map(ToString::to_string).collect()
     }
 

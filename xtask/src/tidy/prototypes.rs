@@ -4,8 +4,8 @@
 use anyhow::Result;
 use regex_lite::Regex;
 
-use super::Problem;
-use super::tree::File;
+use super::TidyProblem;
+use super::tree::TextFile;
 
 /// Comments and attributes that stand together.
 const BLOCK: &str = r"(?m)(?:^[ \t]*(?://|#\[).*\n)+";
@@ -19,7 +19,7 @@ const PROGRAM: &str = r"(?mx) ^[\x20\t]* \#\[ (?: btf_tracepoint | cgroup_(?:dev
 const PROTOTYPE: &str = r"(?m)^[ \t]*// [^(\n]*\w\([^\n]*\)";
 
 /// Finds programs without a prototype.
-pub fn check(files: &[File]) -> Result<Vec<Problem>> {
+pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
     let (block, program) = (Regex::new(BLOCK)?, Regex::new(PROGRAM)?);
     let prototype = Regex::new(PROTOTYPE)?;
     let mut problems = Vec::new();
@@ -32,7 +32,7 @@ pub fn check(files: &[File]) -> Result<Vec<Problem>> {
             if let Some(found) = found.filter(|_| !prototype.is_match(around.as_str())) {
                 let before = &file.text[..around.start() + found.end()];
                 let line = before.matches('\n').count() + 1;
-                problems.push(Problem::new(&file.path, line, MISSING));
+                problems.push(TidyProblem::new(&file.path, line, MISSING));
             }
         }
     }
@@ -46,8 +46,8 @@ const MISSING: &str =
 mod tests {
     use super::*;
 
-    fn problems(path: &str, text: &str) -> Vec<Problem> {
-        check(&[File::new(path, text)]).expect("patterns")
+    fn problems(path: &str, text: &str) -> Vec<TidyProblem> {
+        check(&[TextFile::new(path, text)]).expect("patterns")
     }
 
     const PATH: &str = "monitor-ebpf/src/main.rs";

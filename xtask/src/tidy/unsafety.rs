@@ -6,8 +6,8 @@
 use proc_macro2::{TokenStream, TokenTree};
 use regex_lite::Regex;
 
-use super::Problem;
-use super::tree::File;
+use super::TidyProblem;
+use super::tree::TextFile;
 
 const FORBIDDEN: &str = "`unsafe` stands only where the kernel is spoken to: call those files, or open \
                          this one by `#![expect(unsafe_code, reason = \"…\")]`";
@@ -16,19 +16,23 @@ const FORBIDDEN: &str = "`unsafe` stands only where the kernel is spoken to: cal
 const OPENED: &str = r#"(?m)^#!\[(?:allow|expect)\(\s*unsafe_code,\s*reason = "[^"]"#;
 
 /// Finds the word, and openings of the lint, in files that do not open it in their first lines.
-pub fn check(file: &File) -> Vec<Problem> {
+pub fn check(file: &TextFile) -> Vec<TidyProblem> {
     let is_opened = |text| Regex::new(OPENED).is_ok_and(|opened| opened.is_match(text));
     if !file.has_extension(&["rs"]) || is_opened(&file.text) {
         return Vec::new();
     }
     let Ok(tokens) = file.text.parse::<TokenStream>() else {
-        return vec![Problem::new(&file.path, 0, "is no Rust that can be read")];
+        return vec![TidyProblem::new(
+            &file.path,
+            0,
+            "is no Rust that can be read",
+        )];
     };
     let mut lines = Vec::new();
     collect(tokens, &mut lines);
     lines
         .into_iter()
-        .map(|line| Problem::new(&file.path, line, FORBIDDEN))
+        .map(|line| TidyProblem::new(&file.path, line, FORBIDDEN))
         .collect()
 }
 
@@ -59,7 +63,7 @@ mod tests {
             "//! Opened without a reason.\n#![allow(unsafe_code)]",
             "mod a {\n#[expect(dead_code, unsafe_code)]\nmod b {}\n}",
         ] {
-            let problems = check(&File::new("turnkey/src/main.rs", text));
+            let problems = check(&TextFile::new("turnkey/src/main.rs", text));
             assert_eq!(problems.len(), 1, "{text}");
             assert_eq!(problems[0].line, 2, "{text}");
         }
@@ -68,17 +72,17 @@ mod tests {
     #[test]
     fn the_word_in_comments_and_strings_is_no_use_of_it() {
         let text = "//! unsafe\nconst A: &str = \"unsafe { }\";\n";
-        assert_eq!(check(&File::new("turnkey/src/main.rs", text)), []);
+        assert_eq!(check(&TextFile::new("turnkey/src/main.rs", text)), []);
     }
 
     #[test]
     fn a_file_that_says_why_is_left_to_the_compiler() {
         let text = "//! Calls.\n\n#![expect(\n    unsafe_code,\n    reason = \"calls\"\n)]\n\nunsafe fn f() {}";
-        assert_eq!(check(&File::new("jailer/src/sys.rs", text)), []);
+        assert_eq!(check(&TextFile::new("jailer/src/sys.rs", text)), []);
     }
 
     #[test]
     fn text_that_is_no_rust_is_a_problem() {
-        assert_eq!(check(&File::new("a.rs", "fn f( {")).len(), 1);
+        assert_eq!(check(&TextFile::new("a.rs", "fn f( {")).len(), 1);
     }
 }
