@@ -4,6 +4,7 @@
 
 pub mod command;
 mod ebpf;
+pub mod expectations;
 mod fuzz;
 pub mod machine;
 mod other;

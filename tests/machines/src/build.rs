@@ -9,8 +9,9 @@ use turnkey_guest::{BINARIES, MODULES, PACKAGE, SYSTEMD_FIRST, TESTS, TURNKEY};
 
 use super::contents::Disk;
 use super::cpio::Archive;
-use super::expected::Machine;
 use super::kernel::Kernel;
+use super::machines::Machine;
+use xtask::expectations::Words;
 use xtask::workspace::Programs as CargoPrograms;
 use xtask::{command, workspace};
 
@@ -22,16 +23,28 @@ pub struct Programs {
     turnkey: PathBuf,
     /// The guest's first process.
     pub init: PathBuf,
-    tests: Vec<(String, PathBuf)>,
+    binaries: Vec<(String, PathBuf)>,
+    /// Every test, by the name of its binary and its own.
+    pub tests: Vec<(String, String)>,
+    /// The words of the tests on where they run.
+    pub words: Words,
 }
 
 /// The parts to test `turnkey` with in a guest: its tests, and a first process that is built here.
 pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs> {
     let has_part = |(name, _): &&(String, PathBuf)| TEST_BINARIES.contains(&name.as_str());
+    let binaries: Vec<_> = tests.iter().filter(has_part).cloned().collect();
+    let mut named = Vec::new();
+    for (binary, path) in &binaries {
+        let listed = command::output(Command::new(path).args(["--list", "--format", "terse"]))?;
+        named.extend(names(&listed).map(|test| (binary.clone(), test.to_owned())));
+    }
     Ok(Programs {
         turnkey: turnkey.to_owned(),
         init: build_init()?,
-        tests: tests.iter().filter(has_part).cloned().collect(),
+        words: Words::ask(binaries.iter().map(|(name, path)| (&**name, &**path)))?,
+        tests: named,
+        binaries,
     })
 }
 
@@ -39,7 +52,7 @@ impl Programs {
     /// The places of the programs on a disk, of which some are made in `folder` first.
     pub fn in_the_guest(&self, disk: &Disk, folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
         let binaries = Path::new(BINARIES.trim_start_matches('/'));
-        let tests = self.tests.iter();
+        let tests = self.binaries.iter();
         let mut places: Vec<_> = tests
             .map(|(name, file)| (binaries.join(name), file.clone()))
             .collect();
@@ -50,22 +63,13 @@ impl Programs {
         }
         Ok(places)
     }
-
-    /// The names of the tests in a test binary.
-    pub fn tests_of(&self, binary: &str) -> Result<Vec<String>> {
-        let named = self.tests.iter().find(|(name, _)| name == binary);
-        let (_, file) = named.with_context(|| format!("cargo built no tests named {binary}"))?;
-        let listed = command::output(Command::new(file).args(["--list", "--format", "terse"]))?;
-        Ok(names(&listed))
-    }
 }
 
 /// The tests in what a test binary lists: `name: test`.
-fn names(listed: &str) -> Vec<String> {
-    let tests = listed
+fn names(listed: &str) -> impl Iterator<Item = &str> {
+    listed
         .lines()
-        .filter_map(|line| line.strip_suffix(": test"));
-    tests.map(str::to_owned).collect()
+        .filter_map(|line| line.strip_suffix(": test"))
 }
 
 /// Linked to nothing: the initramfs holds no libraries.
@@ -116,6 +120,6 @@ mod tests {
     #[test]
     fn names_are_those_of_tests() {
         let listed = "limits::memory: test\nlimits::speed: benchmark\n\n2 tests, 1 benchmark\n";
-        assert_eq!(names(listed), ["limits::memory"]);
+        assert_eq!(names(listed).collect::<Vec<_>>(), ["limits::memory"]);
     }
 }

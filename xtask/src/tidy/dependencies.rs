@@ -24,6 +24,8 @@ struct CrateTable {
 struct CrateRule {
     below: Vec<String>,
     never: Vec<String>,
+    #[serde(default, rename = "for-tests")]
+    for_tests: bool,
 }
 
 /// The workspaces: the BPF programs are built for another target by another compiler, the fuzzer
@@ -100,8 +102,8 @@ impl CrateTable {
 
     fn may_use(&self, rule: &CrateRule, dependency: &Dependency) -> bool {
         let is_of_tests = dependency.kind.as_deref() == Some("dev");
-        if self.rules.contains_key(&dependency.name) {
-            return rule.below.contains(&dependency.name);
+        if let Some(its) = self.rules.get(&dependency.name) {
+            return rule.below.contains(&dependency.name) || its.for_tests && is_of_tests;
         }
         let names = |never: &String| match self.sets.get(never) {
             Some(set) => set.contains(&dependency.name),
@@ -192,6 +194,8 @@ mod tests {
             );
         }
         assert_eq!(problems("turnkey-abi", "proptest", Some("dev")), 0);
+        let expectations = |kind| problems("turnkey-jailer", "turnkey-expectations", kind);
+        assert_eq!((expectations(Some("dev")), expectations(None)), (0, 1));
     }
 
     #[test]
