@@ -38,11 +38,11 @@ pub enum Says {
 /// The fate of a test on a machine.
 #[derive(Debug, PartialEq)]
 pub enum Fate<'words> {
-    /// It has to run, and to pass.
+    /// Expected to run, and to pass.
     Runs,
-    /// It does not run, for this reason.
+    /// Not run, for this reason.
     LeftOut(&'words str),
-    /// It is made for other machines.
+    /// Made for other machines.
     ForOthers,
 }
 
