@@ -4,6 +4,7 @@
 //! namespace with a BPF file system of its own, so that turnkey's programs leave with it whatever happens.
 
 mod alive;
+mod attached;
 mod baseline;
 mod bpftrace;
 mod cost;

@@ -45,7 +45,7 @@ pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, no
 pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
-pub use socket::{socket, socket_address4, socket_address6};
+pub use socket::{Tuple, has_receiver, own_network, socket, socket_address4, socket_address6};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;

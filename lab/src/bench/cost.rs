@@ -140,7 +140,9 @@ pub const KINDS: [CostKind; 10] = [
 
 /// The name of the place without a jail.
 const BARE: &str = "bare";
-const OUTSIDE: &str = "bare, while turnkey watches others";
+const IDLE: &str = "bare, turnkey loaded";
+const ONE_LEVEL: &str = "bare, turnkey watches others";
+const TWO_LEVELS: &str = "bare, turnkey watches others on two levels";
 const FLOOR: &str = "bare, empty programs";
 /// In a jail that nobody watches.
 pub const JAILED: &str = "turnkey, unmonitored";
@@ -148,8 +150,8 @@ pub const JAILED: &str = "turnkey, unmonitored";
 pub const WATCHED: &str = "turnkey";
 const STRACE: &str = "strace -f";
 const BPFTRACE: &str = peers::BPFTRACE;
-const PLACES: [&str; 8] = [
-    BARE, FLOOR, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR,
+const PLACES: [&str; 10] = [
+    BARE, FLOOR, IDLE, ONE_LEVEL, TWO_LEVELS, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR,
 ];
 
 /// Calls that strace is compared on, as each is one call and little else.
@@ -157,7 +159,8 @@ const CALLS: [&str; 3] = ["open", "stat", "getppid"];
 
 const INTRODUCTION: &str = "The work measures itself, so starts do not count. *bpftrace* prints every open, exec and connect \
 of the user whom the work belongs to. *empty programs*: the kernel calls one that returns at once where each system call \
-begins, and one where it ends; whoever looks at calls there costs at least that. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
+begins, and one where it ends; whoever looks at calls there costs at least that. *turnkey loaded*: its programs are in the kernel, and nobody \
+watches; *watches others*: one attachment to a group in which a process sleeps, and one more to a group below it for the second level. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
 with the profile `untrusted` but for room enough, a loopback device and a tree of files; one is unmonitored.";
 
 /// Measures it.
@@ -206,7 +209,9 @@ fn add<'a>(
             Phase::Unloaded,
             stage.as_root(&words(stage, kind, kind.count, &["floor"])),
         ),
-        (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
+        (IDLE, Phase::Loaded, stage.as_user(&often)),
+        (ONE_LEVEL, Phase::OneLevel, stage.as_user(&often)),
+        (TWO_LEVELS, Phase::TwoLevels, stage.as_user(&often)),
     ];
     if command::find_program(peers::STRACE).is_some() {
         let traced = strace_words(&seldom);
@@ -292,8 +297,15 @@ fn keep(results: &Results, findings: &mut Findings) {
             let watched = ratio(kind.name, WATCHED, BARE);
             findings.keep(&format!("cost.{}.watched", kind.name), watched);
         }
-        let outside = ratio(kind.name, OUTSIDE, BARE);
-        findings.keep(&format!("cost.{}.outside", kind.name), outside);
+        let outside = [
+            (IDLE, "idle"),
+            (ONE_LEVEL, "outside"),
+            (TWO_LEVELS, "levels"),
+        ];
+        for (place, named) in outside {
+            let outside = ratio(kind.name, place, BARE);
+            findings.keep(&format!("cost.{}.{named}", kind.name), outside);
+        }
         let floor = ratio(kind.name, FLOOR, BARE);
         findings.keep(&format!("cost.{}.floor", kind.name), floor);
         let jailed = ratio(kind.name, JAILED, BARE);

@@ -12,12 +12,22 @@ pub enum Phase {
     Unloaded,
     /// bpftrace watches the host instead.
     Bpftrace,
-    /// `turnkey monitor load` was here.
+    /// `turnkey monitor load` was here, and nobody watches.
     Loaded,
+    /// Besides, a group of others is watched.
+    OneLevel,
+    /// Besides, so is a group in it.
+    TwoLevels,
 }
 
 /// In this order in every round.
-const PHASES: [Phase; 3] = [Phase::Unloaded, Phase::Bpftrace, Phase::Loaded];
+const PHASES: [Phase; 5] = [
+    Phase::Unloaded,
+    Phase::Bpftrace,
+    Phase::Loaded,
+    Phase::OneLevel,
+    Phase::TwoLevels,
+];
 
 /// The number of times that everything is done.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use super::attached::{self, Attachments};
 use super::bpftrace;
 use super::rounds::Phase;
 use crate::command;
@@ -29,6 +30,7 @@ pub struct BenchStage {
     folder: TempDir,
     phase: Cell<Option<Phase>>,
     bpftrace: RefCell<Option<bpftrace::RunningBpftrace>>,
+    attachments: RefCell<Option<Attachments>>,
 }
 
 /// The folder where bpftrace looks for tracepoints, on hosts that have not mounted it.
@@ -51,6 +53,7 @@ impl BenchStage {
             folder,
             phase: Cell::new(None),
             bpftrace: RefCell::new(None),
+            attachments: RefCell::new(None),
         };
         fs::copy(turnkey, stage.turnkey()).context("cannot copy turnkey")?;
         for folder in [stage.home(), stage.workdir()] {
@@ -122,7 +125,7 @@ impl BenchStage {
         chown(path, Some(USER), Some(USER)).context("cannot give it away")
     }
 
-    /// Loads turnkey's programs for all runs, or takes them away; lets bpftrace watch, or ends it.
+    /// Loads turnkey's programs for all runs, or takes them away; lets bpftrace or attachments watch, or ends them.
     pub fn enter(&self, phase: Phase) -> Result<()> {
         if self.phase.get() == Some(phase) {
             return Ok(());
@@ -130,8 +133,11 @@ impl BenchStage {
         // Should this fail, nobody knows what is loaded.
         self.phase.set(None);
         drop(self.bpftrace.take());
+        drop(self.attachments.take());
         match phase {
             Phase::Loaded => self.monitor("load")?,
+            Phase::OneLevel => self.attach(1)?,
+            Phase::TwoLevels => self.attach(2)?,
             Phase::Unloaded => self.monitor("unload")?,
             Phase::Bpftrace => {
                 self.monitor("unload")?;
@@ -139,6 +145,12 @@ impl BenchStage {
             }
         }
         self.phase.set(Some(phase));
+        Ok(())
+    }
+
+    fn attach(&self, levels: usize) -> Result<()> {
+        self.monitor("load")?;
+        *self.attachments.borrow_mut() = Some(attached::start(self, levels)?);
         Ok(())
     }
 

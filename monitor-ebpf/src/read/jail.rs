@@ -96,6 +96,13 @@ impl JailCell {
         word!(self, slot).get()
     }
 
+    /// The cookie of the network namespace that turnkey is in; 0: not known. Written before anything runs.
+    #[inline(always)]
+    pub fn outside(self) -> u64 {
+        // SAFETY: as in `Word::get`.
+        unsafe { (&raw const (*self.0).outside).read_volatile() }
+    }
+
     /// True when rules name actors.
     #[inline(always)]
     pub fn has_roles(self) -> bool {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use turnkey_expectations::expected;
 use turnkey_tests::{eventually, scratch};
 
-use super::{Attached, Others, OthersGroup, hierarchy, remove};
+use super::{Attached, Others, OthersGroup, broken, hierarchy, remove};
 
 /// A program that starts programs, with a pause for those that watch it, until it is ended.
 struct Busy(Child);
@@ -109,6 +109,35 @@ fn a_flood_keeps_nobody_from_letting_a_group_go() {
     assert_eq!(
         (code, report["status"].as_str()),
         (0, Some("detached")),
+        "{said}"
+    );
+}
+
+/// An engine or a unit that is started anew makes its group anew, under the old name.
+#[test]
+fn a_group_made_anew_under_the_name_of_a_watched_one_is_another() {
+    let group = OthersGroup::new();
+    let first = Others::start(&group.path);
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    first.end();
+    eventually("the group can be removed", || remove(&group.path));
+    std::fs::create_dir(&group.path).expect("root makes groups");
+    let mut anew = Others::start(&group.path);
+    assert_ne!(anew.ask("read /etc/shadow"), "", "it is nobody's");
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str()),
+        (0, Some("ended")),
+        "{said}"
+    );
+    assert_eq!(broken(&report), [""; 0], "the read is another group's");
+
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    assert_eq!(anew.ask("read /etc/shadow"), "", "it died");
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, broken(&report)),
+        (121, vec!["credential-file"]),
         "{said}"
     );
 }
