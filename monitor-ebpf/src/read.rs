@@ -3,6 +3,8 @@
 //! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
 //! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
 
+#![expect(unsafe_code, reason = "reads of kernel and user memory")]
+
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 

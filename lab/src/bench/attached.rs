@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::Stage;
+use super::stage::BenchStage;
 
 /// The time for the kernel to let go of a group whose last process has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ struct Attachment {
 }
 
 /// Watches as many levels of the groups' tree, and waits until turnkey says so.
-pub fn start(stage: &Stage, levels: usize) -> Result<Attachments> {
+pub fn start(stage: &BenchStage, levels: usize) -> Result<Attachments> {
     let hierarchy = hierarchy()?;
     let mut group = hierarchy.join(format!("bench-{}", std::process::id()));
     let mut attachments = Attachments(Vec::new());
@@ -57,7 +57,7 @@ fn hierarchy() -> Result<PathBuf> {
         .into())
 }
 
-fn watch(stage: &Stage, group: &Path) -> Result<Child> {
+fn watch(stage: &BenchStage, group: &Path) -> Result<Child> {
     let mut command = Command::new(stage.turnkey());
     command
         .args(["attach", "--cgroup"])

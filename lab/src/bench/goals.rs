@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::findings::Block;
+use super::findings::FindingsBlock;
 use super::statistics::Ratio;
 
 /// One line of the table.
-pub struct Goal {
+pub struct BenchGoal {
     /// Names the ratio among those that are measured.
     pub ratio: &'static str,
     /// For people.
@@ -38,8 +38,8 @@ const fn goal(
     better: Better,
     limit: f64,
     unit: &'static str,
-) -> Goal {
-    Goal {
+) -> BenchGoal {
+    BenchGoal {
         ratio,
         what,
         limit,
@@ -49,9 +49,9 @@ const fn goal(
     }
 }
 
-impl Goal {
-    const fn above(self, floor: &'static str) -> Goal {
-        Goal {
+impl BenchGoal {
+    const fn above(self, floor: &'static str) -> BenchGoal {
+        BenchGoal {
             floor: Some(floor),
             ..self
         }
@@ -59,7 +59,7 @@ impl Goal {
 }
 
 /// All of them.
-pub const GOALS: &[Goal] = &[
+pub const GOALS: &[BenchGoal] = &[
     goal(
         START_WARM,
         "warm start of `/bin/true`, every layer and the monitor on",
@@ -182,7 +182,7 @@ pub const COLD_VERIFIER: &str = "start.true.verifier";
 /// The kernel's part of the interpreter's.
 pub const PYTHON_FLOOR: &str = "start.python.floor";
 
-impl Goal {
+impl BenchGoal {
     /// Whether that is good enough.
     pub fn is_reached(&self, ratio: Ratio) -> bool {
         match self.better {
@@ -210,7 +210,7 @@ what the verifier takes for the programs, on all processors together, an open is
 is not, the rest is turnkey's own.";
 
 /// The table of goals, with what was measured beside them.
-pub fn table(ratios: &BTreeMap<String, Ratio>) -> Block {
+pub fn table(ratios: &BTreeMap<String, Ratio>) -> FindingsBlock {
     let head = [
         "",
         "goal",
@@ -245,7 +245,7 @@ pub fn table(ratios: &BTreeMap<String, Ratio>) -> Block {
             floor.unwrap_or_default(),
         ]
     });
-    Block::table(&head, rows.collect())
+    FindingsBlock::table(&head, rows.collect())
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const PHASES: [Phase; 5] = [
 
 /// The number of times that everything is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct BenchExtent {
     /// So many rounds, whose scatter is the noise.
     pub rounds: usize,
     /// In each of them, everybody is measured so often.
@@ -94,7 +94,7 @@ impl Results {
 /// once more before it counts.
 pub fn play(
     contestants: &mut [Contestant],
-    extent: Extent,
+    extent: BenchExtent,
     mut enter: impl FnMut(Phase) -> Result<()>,
 ) -> Result<Results> {
     let names = contestants
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     /// Two contestants without and one with the programs; what happened, in order.
-    fn played(extent: Extent) -> (Results, Vec<String>) {
+    fn played(extent: BenchExtent) -> (Results, Vec<String>) {
         let log = RefCell::new(Vec::new());
         let says = |name: &'static str, took: f64| {
             let log = &log;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_in_every_round_and_another_one_is_first() {
-        let (_, log) = played(Extent {
+        let (_, log) = played(BenchExtent {
             rounds: 1,
             repeats: 2,
         });
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_kept_by_round() {
-        let (results, _) = played(Extent {
+        let (results, _) = played(BenchExtent {
             rounds: 3,
             repeats: 2,
         });
@@ -207,7 +207,7 @@ mod tests {
         let mut contestants = [Contestant::new("peer", Phase::Loaded, failing)];
         let error = play(
             &mut contestants,
-            Extent {
+            BenchExtent {
                 rounds: 1,
                 repeats: 1,
             },

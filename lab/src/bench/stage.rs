@@ -26,10 +26,10 @@ const ROOT: u32 = 0;
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The place, and who may be there.
-pub struct Stage {
+pub struct BenchStage {
     folder: TempDir,
     phase: Cell<Option<Phase>>,
-    bpftrace: RefCell<Option<bpftrace::Running>>,
+    bpftrace: RefCell<Option<bpftrace::RunningBpftrace>>,
     attachments: RefCell<Option<Attachments>>,
 }
 
@@ -44,12 +44,12 @@ fn mount_tracepoints() -> Result<()> {
     command::check(mount.args(["-t", "debugfs", "debugfs", "/sys/kernel/debug"]))
 }
 
-impl Stage {
+impl BenchStage {
     /// With a copy of turnkey that everybody may execute.
-    pub fn new(turnkey: &Path) -> Result<Stage> {
+    pub fn new(turnkey: &Path) -> Result<BenchStage> {
         let folder = tempfile::tempdir().context("no room to measure in")?;
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
-        let stage = Stage {
+        let stage = BenchStage {
             folder,
             phase: Cell::new(None),
             bpftrace: RefCell::new(None),

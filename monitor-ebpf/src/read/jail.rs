@@ -1,5 +1,10 @@
 //! The state of a jail, which all programs on all CPUs share.
 
+#![expect(
+    unsafe_code,
+    reason = "the state of jails is written by programs on all processors at once"
+)]
+
 use crate::verifier;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;

@@ -1,5 +1,7 @@
 //! Contexts that the kernel hands to the programs of the control group.
 
+#![expect(unsafe_code, reason = "contexts that the kernel hands over")]
+
 use core::ffi::c_void;
 use core::ptr;
 

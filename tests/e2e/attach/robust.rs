@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{eventually, scratch};
 
 use super::{Attached, Others, OthersGroup, broken, hierarchy, remove};
@@ -148,6 +149,10 @@ fn a_busy_group_is_taken_and_let_go_again() {
     taken_and_let_go(2);
 }
 
+expected!(
+    a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak: at_night,
+    "a thousand attachments pay the verifier; `attach::robust::a_busy_group` has two"
+);
 #[test]
 fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() {
     const TIMES: u32 = 1000;
@@ -195,6 +200,10 @@ except OSError:
     pass
 ";
 
+expected!(
+    ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment: at_night,
+    "ten thousand processes; `attach::everybody_is_found` has many groups"
+);
 #[test]
 fn ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment() {
     const PROCESSES: u32 = 10_000;
