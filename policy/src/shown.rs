@@ -2,22 +2,33 @@
 //!
 //! A notice such as "a program looked into the home of somebody" must fall silent for a home that the
 //! profile gives to the jail, whichever of the two is written more narrowly. So each such rule knows what
-//! of its own paths is shown ([`Rule::silent`]), and no pattern of it matches there.
+//! of its own paths is shown ([`Rule::silent`]), and no pattern of it matches there. One about addresses is a notice about a
+//! network that the profile does not give, and is none where it gives one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::glob::Glob;
+use crate::model::NetworkMode;
 use crate::policy::Policy;
 use crate::tables::{FilesystemPolicy, Rule};
 
 impl Policy {
-    /// Settles what of the paths of rules on hidden ones is shown. To be called again when a place was
-    /// added to [`Policy::filesystem`].
+    /// Settles what of the paths of rules on hidden ones is shown; those on addresses speak of nothing where the profile
+    /// gives a network. To be called again when a place was added to [`Policy::filesystem`].
     pub fn settle_shown(&mut self) {
         let Self {
-            rules, filesystem, ..
+            rules,
+            filesystem,
+            network,
+            ..
         } = self;
+        if network.mode != NetworkMode::None {
+            let notices = rules.iter_mut().filter(|rule| rule.hidden);
+            notices
+                .filter(|rule| !rule.address.is_empty())
+                .for_each(|rule| rule.on.clear());
+        }
         for rule in rules.iter_mut().filter(|rule| rule.hidden) {
             rule.silent = shown_of(rule, places(filesystem));
         }

@@ -115,7 +115,7 @@ fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {
     let no_files = |path: &str| Err(format!("no {path} here"));
     let policy = load("untrusted", &no_files, &Overrides::default()).expect("a profile");
     let hidden: Vec<_> = policy.rules.iter().filter(|rule| rule.hidden).collect();
-    assert_eq!(hidden.len(), 6);
+    assert_eq!(hidden.len(), 7);
     for rule in hidden {
         assert!(rule.silent.is_none(), "{}: {:?}", rule.id, rule.silent);
     }
@@ -166,10 +166,29 @@ fn the_tables_of_the_network_are_told_and_what_runtimes_read_there_is_not() {
     }
 }
 
+/// Without a network a port at every address is an attempt; with one it is what servers do.
 #[test]
-fn code_that_only_computes_may_choose_no_port_at_every_address() {
+fn a_port_at_every_address_is_told_where_there_is_no_network() {
     let no_files = |path: &str| Err(format!("no {path} here"));
-    let policy = load("sealed", &no_files, &Overrides::default()).expect("a profile");
+    let policy = |profile: &str, mode: &str| {
+        let flags = Overrides::from_flags([("network", mode)]).expect("a flag");
+        load(profile, &no_files, &flags).expect("a profile")
+    };
+    for mode in ["loopback", "host"] {
+        let rules = policy("python", mode).rules;
+        assert!(
+            rules
+                .iter()
+                .all(|rule| rule.id != "network-listen" || rule.on.is_empty()),
+            "{mode}"
+        );
+    }
+    for profile in ["sealed", "python", "node"] {
+        told_at_every_address(&policy(profile, "none"));
+    }
+}
+
+fn told_at_every_address(policy: &Policy) {
     let told = |address: &str| {
         let attempt = Attempt {
             address: Some(address.parse().expect("an address and a port")),

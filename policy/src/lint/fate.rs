@@ -28,8 +28,9 @@ pub(super) fn rules(
 ) -> (Vec<LintFinding>, Vec<usize>) {
     let (mut findings, mut given_up) = (Vec::new(), Vec::new());
     for (index, rule) in profile.rules.iter().enumerate() {
-        // Such a rule decides by file as well, whatever happens to its paths.
-        if rule.value.rule.same_file != SameFile::No {
+        // Such a rule decides by file as well, whatever happens to its paths; a notice about a network is silent where the
+        // profile gives one.
+        if rule.value.rule.same_file != SameFile::No || field.rules[index].on.is_empty() {
             continue;
         }
         field.next_question();

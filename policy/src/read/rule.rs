@@ -136,14 +136,14 @@ fn check_looks(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     }
 }
 
-/// Refuses `hidden` without paths: what is hidden is known by them alone.
+/// Refuses `hidden` without paths and addresses: what is hidden is known by them alone.
 fn check_hidden(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if !rule.hidden {
         return;
     }
-    let problem = if rule.path.is_empty() {
-        Problem::new("`rule.hidden` has no meaning without `path`")
-            .help("write the paths that it is about, or remove it")
+    let problem = if rule.path.is_empty() && rule.address.is_empty() {
+        Problem::new("`rule.hidden` has no meaning without `path` or `address`")
+            .help("write the paths or addresses that it is about, or remove it")
     } else if rule.same_file != SameFile::No {
         Problem::new("`rule.hidden` and `rule.same_file` do not go together")
             .help("a file that the jail does not show has no identity in it: write two rules")

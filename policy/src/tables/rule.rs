@@ -66,7 +66,7 @@ key_table! {
     }
     hidden: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them",
+        about: "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them; with `address`, whether it stands in the network mode `none` alone",
     }
     present: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
