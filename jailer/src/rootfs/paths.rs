@@ -85,7 +85,7 @@ fn start(path: &Path) -> Result<OwnedFd, Errno> {
 
 fn walk(mut here: OwnedFd, path: &Path, last: LastSymlink) -> Result<OpenedTarget, PathError> {
     let mut names: VecDeque<OsString> = VecDeque::new();
-    push(&mut names, path);
+    put_before(&mut names, path);
     let mut links = 0;
     while let Some(name) = names.pop_front() {
         let next = sys::open_name(here.as_fd(), &c_string(&name))?;
@@ -108,7 +108,7 @@ fn walk(mut here: OwnedFd, path: &Path, last: LastSymlink) -> Result<OpenedTarge
         if text.is_absolute() {
             here = start(&text)?;
         }
-        push(&mut names, &text);
+        put_before(&mut names, &text);
     }
     Ok(OpenedTarget::Handle(here))
 }
@@ -163,8 +163,8 @@ pub fn place_of(opened: &OwnedFd) -> Result<PathBuf, Errno> {
     nix::fcntl::readlink(itself.as_str()).map(PathBuf::from)
 }
 
-/// The names of `path` before those that are there already.
-fn push(names: &mut VecDeque<OsString>, path: &Path) {
+/// Puts the names of `path` before those that are there already: a walk takes them from the front.
+pub fn put_before(names: &mut VecDeque<OsString>, path: &Path) {
     let of_path = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name),
         Component::ParentDir => Some(OsStr::new("..")),

@@ -1,7 +1,6 @@
 //! The way that a path leads, and whether anything of the workspace had a say in that.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use turnkey_jailer::paths;
@@ -109,7 +108,7 @@ impl ResolvedPath {
             over_workspace: false,
         };
         let mut names = VecDeque::new();
-        push(&mut names, path);
+        paths::put_before(&mut names, path);
         let mut links = 0;
         while let Some(name) = names.pop_front() {
             way.over_workspace |= workspace.holds(&way.real);
@@ -126,23 +125,12 @@ impl ResolvedPath {
                 if text.is_absolute() {
                     way.real = PathBuf::from("/");
                 }
-                push(&mut names, &text);
+                paths::put_before(&mut names, &text);
             } else {
                 way.real = next;
             }
         }
         // The descriptor has the last word: it is not led by anybody else's symlinks, nor by a change meanwhile.
         (paths::canonical(path).ok()? == way.real).then_some(way)
-    }
-}
-
-fn push(names: &mut VecDeque<OsString>, path: &Path) {
-    let of_path = path.components().filter_map(|component| match component {
-        Component::Normal(name) => Some(name),
-        Component::ParentDir => Some(OsStr::new("..")),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    for name in of_path.rev() {
-        names.push_front(name.to_owned());
     }
 }

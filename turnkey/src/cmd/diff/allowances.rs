@@ -96,11 +96,7 @@ impl<'a> SideAllowances<'a> {
         succeeded: bool,
         actor: Option<ActorPaths<'_>>,
     ) -> Option<String> {
-        let (on, access) = match want {
-            FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
-            FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
-            FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
-        };
+        let (on, access) = want.attempt();
         let attempt = Attempt {
             path: Some(path),
             access: &[access],

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::{
-    Attempt, AttemptKind, Glob, OpenAccess, Policy, Rule, RuleAction, SameFile, WORKSPACE,
-    WorkdirMode, decide,
+    Attempt, Glob, Policy, Rule, RuleAction, SameFile, WORKSPACE, WorkdirMode, decide,
 };
 
 use super::network::{self, ContactFacts, NetworkDraft};
@@ -231,11 +230,7 @@ fn add_places_to_make_in(
 
 /// The rule that decides on a use of a path.
 pub fn verdict<'r>(rules: &'r [Rule], want: FileWant, path: &[u8]) -> Option<&'r Rule> {
-    let (on, access) = match want {
-        FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
-        FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
-        FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
-    };
+    let (on, access) = want.attempt();
     let attempt = Attempt {
         path: Some(path),
         access: &[access],

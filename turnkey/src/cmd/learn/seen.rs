@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use turnkey_facts::{Event, File, Kind, NetworkAct, Raw};
-use turnkey_policy::{WORKSPACE, syscalls};
+use turnkey_policy::{AttemptKind, OpenAccess, WORKSPACE, syscalls};
 
 use super::contacts::RunContacts;
 use turnkey_report::{FileAccess, accesses, address_text, escape};
@@ -23,6 +23,17 @@ pub enum FileWant {
     Write,
     /// To run it.
     Run,
+}
+
+impl FileWant {
+    /// The attempt of that use, as rules know it.
+    pub fn attempt(self) -> (AttemptKind, OpenAccess) {
+        match self {
+            FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
+            FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
+            FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
+        }
+    }
 }
 
 /// A way in which a file was used, or was to be used.
