@@ -5,6 +5,7 @@ use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 mod arranging;
 mod injection;
 mod looking;
+mod names;
 mod network;
 mod secrets;
 mod system;
