@@ -34,6 +34,11 @@ fn groups_that_others_fill() {
 }
 
 #[test]
+fn packages_in_a_layer() {
+    walk(include_str!("../../docs/guide/packages.md"));
+}
+
+#[test]
 fn receivers_of_alerts() {
     walk(include_str!("../../docs/guide/sinks.md"));
 }

@@ -132,7 +132,10 @@ fn nothing_more_of_the_host_shows() {
         "mounted\ntext\ntext\n",
         "the control"
     );
-    assert_eq!(look("--root-mode overlay"), "mounted\ntext\nnew\n");
+    // Its own file, where it does not see the host's.
+    assert_eq!(look("--root-mode overlay"), "mounted\ntext\nx\nnew\n");
+    let host = fs::read_to_string(place("private")).unwrap();
+    assert_eq!(host, "text\n", "that one is as it was");
 }
 
 #[test]

@@ -75,6 +75,11 @@ pub const NIGHTLY: &[Nightly] = &[
     },
     Nightly {
         binary: "e2e",
+        prefix: "guide::packages",
+        why: "an installer reads the database of packages at each step; `layers::packages::` has a small one",
+    },
+    Nightly {
+        binary: "e2e",
         prefix: "guide::profiles",
         why: "every command of a long walk; `guide::` has the other one",
     },
