@@ -25,7 +25,7 @@ use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
 use crate::layer::KeptLayer;
-use crate::plan::RootfsStep;
+use crate::plan::{LandlockGrant, RootfsStep};
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::paths::{LastSymlink, PathError};
 use crate::sys::{self, MountAttributes};
@@ -212,12 +212,14 @@ pub struct PreparedRootfs {
     pub places: Vec<WrittenPlace>,
 }
 
-/// Turns the plan's steps into something to replay.
+/// Turns the plan's steps into something to replay, for a jail with these grants of Landlock.
 pub fn open(
     steps: &[RootfsStep],
+    grants: &[LandlockGrant],
     id: HostId,
     layer: Option<&KeptLayer>,
 ) -> Result<PreparedRootfs, RootfsError> {
+    let granted = grants.iter().map(|grant| &*grant.path);
     let mut opener = SourceOpener {
         id,
         layer,
@@ -226,9 +228,10 @@ pub fn open(
         overlay: None,
         tree: None,
         decoys: PlantedDecoys::default(),
-        mounted: steps
+        used: steps
             .iter()
             .filter_map(RootfsStep::place)
+            .chain(granted)
             .map(Path::to_owned)
             .collect(),
     };
@@ -258,8 +261,8 @@ struct SourceOpener<'a> {
     overlay: Option<OverlaySides>,
     tree: Option<TreeOpener>,
     decoys: PlantedDecoys,
-    /// The places of all steps.
-    mounted: Vec<PathBuf>,
+    /// The places that steps and grants need.
+    used: Vec<PathBuf>,
 }
 
 impl SourceOpener<'_> {
@@ -276,7 +279,7 @@ impl SourceOpener<'_> {
                     .tree
                     .as_mut()
                     .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
-                let layer = (self.layer, &*self.mounted);
+                let layer = (self.layer, &*self.used);
                 return tree.directory(&opened, (source, path), layer, into);
             }
             RootfsStep::Setting { source, path } => return self.setting(source, path, into),

@@ -35,18 +35,18 @@ pub(super) struct Covers {
     pub absent: Vec<PathBuf>,
 }
 
-/// The covers of what lies in `directory`, which is `source` on the host and at `path` in the jail, where something is `mounted`
-/// at these places.
+/// The covers of what lies in `directory`, which is `source` on the host and at `path` in the jail, where these places are
+/// `used`.
 pub(super) fn over(
     directory: BorrowedFd<'_>,
     source: &Path,
     path: &Path,
-    mounted: &[PathBuf],
+    used: &[PathBuf],
 ) -> Result<Covers, RootfsError> {
     let inside = |place: &PathBuf| place.strip_prefix(path).ok().map(Path::to_owned);
     let mut search = PrivateSearch {
         source,
-        mounted: mounted.iter().filter_map(inside).collect(),
+        used: used.iter().filter_map(inside).collect(),
         found: Vec::new(),
         absent: Vec::new(),
     };
@@ -96,8 +96,8 @@ fn mounted_in(directory: BorrowedFd<'_>, source: &Path) -> Result<Vec<PathBuf>, 
 /// The search for what not everybody may read in a directory.
 struct PrivateSearch<'a> {
     source: &'a Path,
-    /// The places below that other mounts of the jail need.
-    mounted: Vec<PathBuf>,
+    /// The places below that other mounts of the jail, or its grants, need.
+    used: Vec<PathBuf>,
     found: Vec<(PathBuf, OwnedFd)>,
     absent: Vec<PathBuf>,
 }
@@ -148,7 +148,7 @@ impl PrivateSearch<'_> {
         };
         if is_private(&stat) {
             let is_used = stat.st_mode & 0o7 != 0;
-            let leads_on = self.mounted.iter().any(|place| place.starts_with(&path));
+            let leads_on = self.used.iter().any(|place| place.starts_with(&path));
             return match is_used || leads_on {
                 true => self.cover(directory, name, path),
                 false => self.leave_out(path),

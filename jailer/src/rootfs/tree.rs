@@ -104,12 +104,12 @@ impl TreeOpener {
         Ok(())
     }
 
-    /// A directory of the host; `mounted` are the places inside where something is mounted later.
+    /// A directory of the host; `used` are the places of the jail that must be there.
     pub fn directory(
         &mut self,
         opened: &OwnedFd,
         (source, path): (&Path, &Path),
-        (layer, mounted): (Option<&KeptLayer>, &[PathBuf]),
+        (layer, used): (Option<&KeptLayer>, &[PathBuf]),
         into: &mut Vec<ReplayStep>,
     ) -> Result<(), RootfsError> {
         require_kind(opened, true).map_err(failed("trust", source))?;
@@ -118,7 +118,7 @@ impl TreeOpener {
         let failed = || failed("write over", source);
         let readable = libc::O_RDONLY | libc::O_DIRECTORY;
         let listed = sys::open_beneath(opened.as_fd(), c".", readable, 0).map_err(failed())?;
-        let covers = covers::over(listed.as_fd(), source, path, mounted)?;
+        let covers = covers::over(listed.as_fd(), source, path, used)?;
         let absent = absent::side(listed.as_fd(), &covers.absent, self.id).map_err(failed())?;
         let (absent, marks) = absent
             .map(|AbsentSide { mount, opened }| (mount, opened))
