@@ -55,7 +55,7 @@ impl Detector for AccountDiscovery {
 }
 
 /// True for a program that lies where no run can have put it: of the system, or of a toolchain.
-fn is_installed(exe: &[u8]) -> bool {
+pub fn is_installed(exe: &[u8]) -> bool {
     exe.starts_with(b"/") && !is_in_any(exe, &[WORKSPACE, "/tmp", "/dev/shm"])
 }
 
