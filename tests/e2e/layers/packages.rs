@@ -4,9 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, outside};
 
 use super::Layer;
+
+expected!(
+    not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "the tools of packages are programs as others; the tree that they write to has its own tests"
+);
 
 /// A database of packages as Debian leaves it: what only root may use in it is in the way of everybody else.
 fn database(place: &Path) -> String {

@@ -1,5 +1,6 @@
 //! `shell`: scripts of small programs, and git on the workspace.
 
+use turnkey_expectations::expected;
 use turnkey_tests::outside;
 
 use super::harm::{Harmful, reaches_nobody};
@@ -43,6 +44,10 @@ fn permissions_links_and_sums_pass() {
     );
 }
 
+expected!(
+    git_passes_on_the_workspace: not_on [ORDINARY_6_12],
+    "this guest has no git: on 6.12 programs"
+);
 #[test]
 fn git_passes_on_the_workspace() {
     let script = r#"
@@ -59,6 +64,10 @@ git stash list; git status --porcelain; git diff --stat HEAD~1 | tail -n 1
 }
 
 /// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there.
+expected!(
+    hooks_that_git_itself_brings_are_its_work: not_on [ORDINARY_6_12],
+    "this guest has no git: on 6.12 programs"
+);
 #[test]
 fn hooks_that_git_itself_brings_are_its_work() {
     let template = "mkdir -p t/hooks && printf '#!/bin/sh\n' > t/hooks/pre-commit && chmod 755 t/hooks/pre-commit";
