@@ -63,11 +63,11 @@ git stash list; git status --porcelain; git diff --stat HEAD~1 | tail -n 1
     passed(&under("shell").shell(script), printed);
 }
 
-/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there.
 expected!(
     hooks_that_git_itself_brings_are_its_work: not_on [ORDINARY_6_12],
     "this guest has no git: on 6.12 programs"
 );
+/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there.
 #[test]
 fn hooks_that_git_itself_brings_are_its_work() {
     let template = "mkdir -p t/hooks && printf '#!/bin/sh\n' > t/hooks/pre-commit && chmod 755 t/hooks/pre-commit";
