@@ -18,17 +18,19 @@ expected!(
 fn database(place: &Path) -> String {
     let own = place.join("dpkg");
     for directory in ["info", "updates", "triggers", "parts"] {
-        fs::create_dir_all(own.join(directory)).unwrap();
+        fs::create_dir_all(own.join(directory)).expect("a test makes its own files");
     }
     let there = "Package: there\nStatus: install ok installed\nArchitecture: all\nMaintainer: m\nVersion: 2\nDescription: d\n";
-    fs::write(own.join("status"), there).unwrap();
-    fs::write(own.join("info/format"), "1\n").unwrap();
-    fs::write(own.join("info/there.list"), "/.\n").unwrap();
+    fs::write(own.join("status"), there).expect("a test makes its own files");
+    fs::write(own.join("info/format"), "1\n").expect("a test makes its own files");
+    fs::write(own.join("info/there.list"), "/.\n").expect("a test makes its own files");
     for lock in ["lock", "lock-frontend", "triggers/Lock"] {
-        fs::write(own.join(lock), "held").unwrap();
-        fs::set_permissions(own.join(lock), PermissionsExt::from_mode(0o640)).unwrap();
+        fs::write(own.join(lock), "held").expect("a test makes its own files");
+        fs::set_permissions(own.join(lock), PermissionsExt::from_mode(0o640))
+            .expect("a test makes its own files");
     }
-    fs::set_permissions(place, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(place, PermissionsExt::from_mode(0o755))
+        .expect("a test makes its own files");
     own.display().to_string()
 }
 
@@ -36,9 +38,11 @@ fn database(place: &Path) -> String {
 fn package(place: &Path) {
     let put = |path: &str, text: &str, mode: u32| {
         let path = place.join("tool").join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        fs::create_dir_all(path.parent().expect("a test makes its own files"))
+            .expect("a test makes its own files");
+        fs::write(&path, text).expect("a test makes its own files");
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode))
+            .expect("a test makes its own files");
     };
     let control = "Package: tk-tool\nVersion: 1.0\nArchitecture: all\nMaintainer: m <m@example.org>\nDepends: there (>= 2)\nDescription: d\n";
     put("DEBIAN/control", control, 0o644);
