@@ -137,8 +137,15 @@ pub enum RootfsStep {
         /// Bytes of writes.
         size: u64,
     },
-    /// A directory of the host under that memory; what only its owner may read, or is mounted in it, under a cover.
+    /// A directory of the host under that memory; what is its owner's alone is absent, what is mounted in it under a cover.
     WritableDirectory {
+        /// On the host.
+        source: PathBuf,
+        /// Inside.
+        path: PathBuf,
+    },
+    /// A file of the host in a tree that can be written: a copy, unless it is large or not for everybody to read.
+    Setting {
         /// On the host.
         source: PathBuf,
         /// Inside.
@@ -202,6 +209,7 @@ impl RootfsStep {
             | RootfsStep::Bind { path, .. }
             | RootfsStep::Device { path, .. }
             | RootfsStep::WritableDirectory { path, .. }
+            | RootfsStep::Setting { path, .. }
             | RootfsStep::Tmpfs { path, .. }
             | RootfsStep::Proc { path, .. }
             | RootfsStep::Mask { path, .. }

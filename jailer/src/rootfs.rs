@@ -4,6 +4,7 @@
 //! Runs as: the supervisor, in the host's namespaces, with its full privileges. Nothing is mounted
 //! on the host: a detached mount is visible to nobody and gone with its descriptor.
 
+mod absent;
 pub(crate) mod attributes;
 pub(crate) mod changes;
 mod covers;
@@ -24,7 +25,7 @@ use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
 use crate::layer::KeptLayer;
-use crate::plan::RootfsStep;
+use crate::plan::{LandlockGrant, RootfsStep};
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::paths::{LastSymlink, PathError};
 use crate::sys::{self, MountAttributes};
@@ -98,7 +99,9 @@ pub enum ReplayStep {
     Place {
         /// The directory of the host, read-only, its owner translated; `None` for what the jail's root is made of.
         lower: Option<OwnedFd>,
-        /// The directory of what earlier runs have kept of it, shown above.
+        /// The names of it that the jail does not have, marked, shown above.
+        absent: Option<OwnedFd>,
+        /// The directory of what earlier runs have kept of it, shown above both.
         kept: Option<OwnedFd>,
         /// The directory for what is written, and the one that overlayfs itself needs.
         upper: [CString; 2],
@@ -209,12 +212,14 @@ pub struct PreparedRootfs {
     pub places: Vec<WrittenPlace>,
 }
 
-/// Turns the plan's steps into something to replay.
+/// Turns the plan's steps into something to replay, for a jail with these grants of Landlock.
 pub fn open(
     steps: &[RootfsStep],
+    grants: &[LandlockGrant],
     id: HostId,
     layer: Option<&KeptLayer>,
 ) -> Result<PreparedRootfs, RootfsError> {
+    let granted = grants.iter().map(|grant| &*grant.path);
     let mut opener = SourceOpener {
         id,
         layer,
@@ -223,6 +228,12 @@ pub fn open(
         overlay: None,
         tree: None,
         decoys: PlantedDecoys::default(),
+        used: steps
+            .iter()
+            .filter_map(RootfsStep::place)
+            .chain(granted)
+            .map(Path::to_owned)
+            .collect(),
     };
     let mut replays = Vec::with_capacity(steps.len());
     for step in steps {
@@ -250,6 +261,8 @@ struct SourceOpener<'a> {
     overlay: Option<OverlaySides>,
     tree: Option<TreeOpener>,
     decoys: PlantedDecoys,
+    /// The places that steps and grants need.
+    used: Vec<PathBuf>,
 }
 
 impl SourceOpener<'_> {
@@ -266,8 +279,10 @@ impl SourceOpener<'_> {
                     .tree
                     .as_mut()
                     .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
-                return tree.directory(&opened, (source, path), self.layer, into);
+                let layer = (self.layer, &*self.used);
+                return tree.directory(&opened, (source, path), layer, into);
             }
+            RootfsStep::Setting { source, path } => return self.setting(source, path, into),
             RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
                 path: SplitPath::from_absolute(path),

@@ -15,6 +15,31 @@ pub const RESERVED_ITSELF: [&str; 6] = [
     "/etc/hosts",
     "/etc/hostname",
 ];
+/// Directories that hold the things of several people or services.
+const COMMON: [&str; 14] = [
+    "/",
+    "/boot",
+    "/etc",
+    "/home",
+    "/media",
+    "/mnt",
+    "/root",
+    "/srv",
+    "/tmp",
+    "/var",
+    "/var/backups",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
+];
+
+/// True for a home, and for a directory with the things of several people or services: no advice proposes to show it as a whole.
+#[must_use]
+pub fn is_too_much_to_show(path: &Path) -> bool {
+    let is_home = path.parent() == Some(Path::new("/home"));
+    is_home || COMMON.iter().any(|common| path == Path::new(common))
+}
+
 /// True for a path that every jail has of its own, so that no profile can give the host's.
 #[must_use]
 pub fn is_reserved(path: &Path) -> bool {

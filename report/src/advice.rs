@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use turnkey_policy::decide::{Attempt, brought_about};
-use turnkey_policy::is_reserved;
 use turnkey_policy::syscalls::{self, arguments::RefusalScope};
 use turnkey_policy::{
-    AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, Subnet, address,
+    AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, Subnet, WORKSPACE, address,
+    is_reserved, is_too_much_to_show,
 };
 
 use super::act::{Object, ReportedAct};
@@ -192,13 +192,20 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
     Some(match path {
         "/" if stopped_by == Stopper::Landlock => Opening::Line(LISTS.to_owned()),
         _ if is_missing && place.starts_with("/proc") => Opening::Line(PROC.to_owned()),
+        _ if stopped_by == Stopper::Mounts && place.starts_with(WORKSPACE) => {
+            Opening::Flag("--workdir-mode overlay".to_owned())
+        }
         _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
+        _ if is_missing && is_too_much_to_show(place) => Opening::Whole(BELOW.to_owned()),
         _ => Opening::Flag(path_flag(path, access)?),
     })
 }
 
 /// The line of a profile that shows more of `/proc` than the jail's processes.
 const PROC: &str = "[filesystem] proc = \"common\"";
+
+/// A directory that is not shown for one program.
+const BELOW: &str = "--read with the path below it that is meant";
 
 /// Landlock's right to list the root is one to list all that lies in it.
 const LISTS: &str = "[filesystem] read = […] without `list = false` in any entry";

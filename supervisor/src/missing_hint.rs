@@ -108,13 +108,15 @@ fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
         let mut violations = report.violations.iter();
         violations.any(|violation| violation.path.as_deref() == Some(path))
     };
+    // A program that looks whether it is there may do without, and one that lists it means something in it.
+    let too_much = |path: &str| turnkey_policy::is_too_much_to_show(Path::new(path));
     let secret = |path: &str| SECRET.iter().any(|glob| glob.matches(path.as_bytes()));
     let mut paths: Vec<&str> = Vec::new();
     for path in hidden
         .filter_map(|tried| tried.path.as_deref())
         .filter(plain)
         .filter(wanted)
-        .filter(|path| !ruled(path) && !secret(path))
+        .filter(|path| !ruled(path) && !secret(path) && !too_much(path))
     {
         if paths.len() < MOST && !paths.contains(&path) && on_host(Path::new(path)) {
             paths.push(path);

@@ -46,6 +46,19 @@ fn groups_that_others_fill() {
     walk(include_str!("../../docs/guide/attach.md"));
 }
 
+expected!(
+    packages_in_a_layer: at_night,
+    "an installer reads the database of packages at each step; `layers::packages::` has a small one"
+);
+expected!(
+    packages_in_a_layer: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "the tools of packages are programs as others"
+);
+#[test]
+fn packages_in_a_layer() {
+    walk(include_str!("../../docs/guide/packages.md"));
+}
+
 #[test]
 fn receivers_of_alerts() {
     walk(include_str!("../../docs/guide/sinks.md"));

@@ -81,3 +81,25 @@ fn a_program_can_take_itself_for_root() {
     let control = Run::new().shell("id -u; whoami");
     control.expect(control.stdout == "1000\njail\n", "the control");
 }
+
+/// The C library of 2022 calls through freed memory when a database of nsswitch.conf(5) has no service: Perl does on each look at
+/// a user, and so do all tools that ask questions while packages are installed.
+#[test]
+fn asking_for_a_password_finds_none_whatever_memory_held_before() {
+    let ran = Run::new().python(
+        "import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.getspnam.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+for size in range(16, 200, 8):
+    for block in [libc.malloc(size) for _ in range(20)]:
+        ctypes.memset(block, 5, size)
+        libc.free(block)
+print(libc.getspnam(b'jail'), libc.getspnam(b'root'))",
+    );
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "None None\n", "nobody has one");
+    let opened = ran.list("/file_operations").iter();
+    let decoy = opened.filter(|operation| operation["path"] == "/etc/shadow");
+    ran.expect(decoy.count() == 0, "and the decoy is not touched");
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use turnkey_tests::{Ran, Run, as_nobody, open_to_all, outside, scratch};
 
 mod guarded;
+mod packages;
 
 /// A layer that is not there yet, and its directory.
 struct Layer(tempfile::TempDir);

@@ -132,7 +132,44 @@ fn nothing_more_of_the_host_shows() {
         "mounted\ntext\ntext\n",
         "the control"
     );
-    assert_eq!(look("--root-mode overlay"), "mounted\ntext\nnew\n");
+    // Its own file, where it does not see the host's.
+    assert_eq!(look("--root-mode overlay"), "mounted\ntext\nx\nnew\n");
+    let host = fs::read_to_string(place("private")).unwrap();
+    assert_eq!(host, "text\n", "that one is as it was");
+}
+
+/// A name of the host that the jail does not have is the program's to give, and nothing tells what the host has below it.
+#[test]
+fn an_absent_name_is_the_programs_own() {
+    let place = scratch();
+    let data = place.path().join("data");
+    fs::create_dir_all(data.join("closed")).unwrap();
+    fs::write(data.join("closed/secret"), "text\n").unwrap();
+    for directory in [place.path(), &data] {
+        open_to_all(directory);
+    }
+    mode(&data.join("closed"), 0o700);
+    let (layer, data) = (place.path().join("layer"), data.display());
+    let options = format!("--layer {} --read {data}", layer.display());
+    let run = |script: &str| {
+        let ran = overlay()
+            .option(&options)
+            .shell(&format!("cd {data}; {script}"));
+        ran.expect_code(0);
+        ran
+    };
+    let ran =
+        run("ls -A; mkdir closed; echo own > closed/secret; echo own > closed/other; cat closed/*");
+    ran.expect(ran.stdout == "own\nown\n", "nothing of the host's");
+    let secret = change(&ran, &format!("{data}/closed/secret"));
+    ran.expect(secret.as_deref() == Some("added"), "it was not there");
+    let ran = run("rm closed/secret; ls -lA closed | wc -l");
+    ran.expect(ran.stdout == "2\n", "a line for the other one");
+    let ran = run("ls -A closed; mv closed open; ls -A . open");
+    ran.expect(
+        ran.stdout == "other\n.:\nopen\n\nopen:\nother\n",
+        "no mark of the host's",
+    );
 }
 
 #[test]

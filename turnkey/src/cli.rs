@@ -15,6 +15,7 @@ mod moved;
 mod overrides;
 mod report;
 mod sinks;
+pub mod suggestion;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};

@@ -14,11 +14,12 @@ mod output;
 mod progress;
 mod terminal;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
 
 use failure::Failure;
 
@@ -99,14 +100,14 @@ fn report(failure: Failure) {
 
 /// The same error about the same arguments with what is not printable in them escaped: clap repeats them.
 fn visible(error: clap::Error) -> clap::Error {
-    let arguments =
-        std::env::args_os().map(|argument| turnkey_report::escape(argument.as_encoded_bytes()));
-    match error.use_stderr() {
-        true => cli::CommandLine::try_parse_from(arguments)
-            .err()
-            .unwrap_or(error),
-        false => error,
+    let escaped = |argument: OsString| turnkey_report::escape(argument.as_encoded_bytes());
+    let arguments: Vec<_> = std::env::args_os().map(escaped).collect();
+    if !error.use_stderr() {
+        return error;
     }
+    let again = cli::CommandLine::try_parse_from(&arguments).err();
+    let command = cli::CommandLine::command();
+    cli::suggestion::corrected(again.unwrap_or(error), &command, &arguments)
 }
 
 /// The exit status of a call that asks for nothing: what a shell and other commands mean by it.

@@ -15,8 +15,16 @@ use super::{Detector, Sighting, Step};
 /// The lists of accounts and groups.
 const LISTS: &[&[u8]] = &[b"/etc/passwd", b"/etc/group"];
 
-/// The names by which copies go, with something behind them.
+/// The names of the lists, by which copies go, with one of [`ENDINGS`] behind.
 const NAMES: &[&[u8]] = &[b"passwd", b"group", b"shadow", b"gshadow"];
+
+/// Ends by which tools and people mark another copy of a file. A file of a package, such as dpkg's `passwd.list`, has the name
+/// of a list as well, and is none.
+const ENDINGS: &[&[u8]] = &[
+    b"-", b"~", b".bak", b".backup", b".master", b".old", b".org", b".orig", b".save",
+];
+/// The same of packages, with more behind: `passwd.dpkg-old`.
+const ENDINGS_OF_PACKAGES: &[&[u8]] = &[b".dpkg-", b".rpm", b".ucf-"];
 
 /// Remembers nothing: what a process has asked is the state's.
 #[derive(Debug)]
@@ -47,7 +55,7 @@ impl Detector for AccountDiscovery {
 }
 
 /// True for a program that lies where no run can have put it: of the system, or of a toolchain.
-fn is_installed(exe: &[u8]) -> bool {
+pub fn is_installed(exe: &[u8]) -> bool {
     exe.starts_with(b"/") && !is_in_any(exe, &[WORKSPACE, "/tmp", "/dev/shm"])
 }
 
@@ -55,7 +63,10 @@ fn is_installed(exe: &[u8]) -> bool {
 fn is_copy(path: &[u8]) -> bool {
     let name = base_name(path);
     let ends = NAMES.iter().filter_map(|one| name.strip_prefix(*one));
-    let is_other = |end: &[u8]| matches!(end.first(), Some(b'-' | b'.' | b'~'));
+    let is_other = |end: &[u8]| {
+        let mut of_packages = ENDINGS_OF_PACKAGES.iter();
+        ENDINGS.contains(&end) || of_packages.any(|one| end.starts_with(one))
+    };
     let is_the_systems = is_system(path) || is_in_any(path, SERVICES);
     is_the_systems && ends.into_iter().any(is_other)
 }

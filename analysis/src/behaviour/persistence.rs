@@ -3,12 +3,13 @@
 //! something to run later, or for somebody to log in. The attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
-//! run made itself goes with it.
+//! run made itself goes with it. A repository that git makes gets the hooks of git's template.
 
 use std::collections::BTreeSet;
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
+use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
@@ -81,11 +82,30 @@ impl Detector for Persistence {
         if path.ends_with(b".pth") && (installs(act, state) || state.made_environment_of(path)) {
             return;
         }
+        if is_of_a_new_repository(path, act, state) {
+            return;
+        }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
             let step = Step::of(act.event, &[b"wrote for ", startup.as_bytes(), b": ", path]);
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }
+}
+
+/// True for a hook that git puts into a repository which it makes: `git init` or `git clone`, where none was. In one that is
+/// there it reads the settings first.
+fn is_of_a_new_repository(path: &[u8], act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    const HOOKS: &[u8] = b"/.git/hooks/";
+    let at = path.windows(HOOKS.len()).position(|part| part == HOOKS);
+    let (Some(at), Some(process)) = (at, state.process(&act.event.task)) else {
+        return false;
+    };
+    let makes = |word: &Vec<u8>| matches!(&word[..], b"init" | b"clone");
+    let is_git = is_installed(&process.exe)
+        && base_name(&process.exe) == b"git"
+        && process.argv.iter().skip(1).any(makes);
+    let settings = [&path[..at], b"/.git/config"].concat();
+    is_git && !state.found(&settings)
 }
 
 /// True for a program that arranges for something to happen later, with these arguments.

@@ -5,6 +5,7 @@ use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 mod arranging;
 mod injection;
 mod looking;
+mod names;
 mod network;
 mod secrets;
 mod system;
@@ -288,6 +289,41 @@ fn what_is_written_to_run_later_is_persistence() {
         },
         expected,
     );
+}
+
+/// The hooks of its template are git's own work in a repository that it makes, and in no other.
+#[test]
+fn a_hook_is_of_git_in_a_new_repository_alone() {
+    let hook = "/workspace/r/.git/hooks/pre-commit";
+    for word in ["init", "clone"] {
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/git", &["git", "-c", "a=b", word, "r"]);
+            story.writes(P, hook);
+        });
+    }
+    let told = |exec: &dyn Fn(&mut Story)| {
+        names(
+            |story| {
+                exec(story);
+                story.writes(P, hook);
+            },
+            Behaviour::Persistence,
+        );
+    };
+    told(&|story| {
+        let argv = ["git", "init", "--template=/tmp/t", "r"];
+        story.exec(P, "/usr/bin/git", &argv);
+        story.reads(P, "/workspace/r/.git/config");
+    });
+    told(&|story| {
+        story.exec(P, "/workspace/git", &["git", "init"]);
+    });
+    told(&|story| {
+        story.exec(P, "/usr/bin/git", &["git", "config", "x"]);
+    });
+    told(&|story| {
+        story.exec(P, "/usr/bin/cp", &["cp", "init"]);
+    });
 }
 
 #[test]

@@ -31,9 +31,10 @@ pub fn account_files(
     for (address, name) in known {
         hosts += &format!("{address} {name}\n");
     }
-    // Nobody has a password. Perl asks for it whenever it looks up a user, and would open the decoy.
+    // Nobody has a password. Perl asks for it whenever it looks up a user, and would open the decoy. DNS knows of none; a list
+    // of no services at all makes glibc 2.36 call through memory that it has freed.
     let services = format!(
-        "passwd: files\ngroup: files\nshadow:\ngshadow:\nhosts: {}\n",
+        "passwd: files\ngroup: files\nshadow: dns\ngshadow: dns\nhosts: {}\n",
         services.unwrap_or("files dns")
     );
     [

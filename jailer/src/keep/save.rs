@@ -90,6 +90,7 @@ pub(super) fn save(
             upper,
             old: old.as_ref().map(AsFd::as_fd),
             below: run.map(|(_, sides)| sides.lower.as_fd()),
+            absent: run.and_then(|(_, sides)| sides.absent.as_ref().map(AsFd::as_fd)),
         };
         place.directory(merged, made.as_fd(), &mut Vec::new(), 0)?;
         let shown = upper.or(old.as_ref().map(AsFd::as_fd));
@@ -109,6 +110,27 @@ struct Merged<'a> {
     upper: Option<BorrowedFd<'a>>,
     old: Option<BorrowedFd<'a>>,
     below: Option<BorrowedFd<'a>>,
+    /// Marks of what the host has there and the jail has not.
+    absent: Option<BorrowedFd<'a>>,
+}
+
+impl Merged<'_> {
+    /// True when the jail would see something of the host's by this name.
+    fn hides(self, name: &CStr) -> Result<bool, Errno> {
+        Ok(!self.is_absent(name)? && look(self.below, name)?.is_some())
+    }
+
+    fn directory_below(self, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
+        match self.is_absent(name)? {
+            true => Ok(None),
+            false => directory_of(self.below, name),
+        }
+    }
+
+    fn is_absent(self, name: &CStr) -> Result<bool, Errno> {
+        let mark = look(self.absent, name)?;
+        Ok(mark.is_some_and(|(_, stat)| is_whiteout(&stat)))
+    }
 }
 
 struct LayerWriter {
@@ -221,7 +243,7 @@ impl PlaceWriter<'_> {
             }
             libc::S_IFLNK => self.symlink(side, name, &stat, to),
             _ if is_whiteout(&stat) => {
-                if !self.is_written || look(merged.below, name)?.is_some() {
+                if !self.is_written || merged.hides(name)? {
                     mknodat(to, name, SFlag::S_IFCHR, Mode::empty(), 0)?;
                 }
                 Ok(())
@@ -259,12 +281,14 @@ impl PlaceWriter<'_> {
                 sys::set_opaque(made.as_fd())?;
                 None
             }
-            false => directory_of(merged.below, name)?,
+            false => merged.directory_below(name)?,
         };
+        let absent = directory_of(merged.absent, name)?;
         let inner = Merged {
             upper: upper.as_ref().map(AsFd::as_fd),
             old: old.as_ref().map(AsFd::as_fd),
             below: below.as_ref().map(AsFd::as_fd),
+            absent: absent.as_ref().map(AsFd::as_fd),
         };
         self.directory(inner, made.as_fd(), path, depth + 1)?;
         self.total.finish(&made, stat)

@@ -227,6 +227,11 @@ impl RootfsBuilder {
         self.mounted.insert(path.clone(), origin);
         self.grant(path, place, directory);
         let (source, path) = (named.path.clone(), path.clone());
+        let is_setting = !directory && !is_elsewhere && path.parent() == Some(Path::new("/etc"));
+        if self.writable.is_some() && is_setting && !writable {
+            self.steps.push(RootfsStep::Setting { source, path });
+            return Ok(());
+        }
         if let Some(left) = &mut self.writable
             && directory
             && !writable

@@ -180,10 +180,22 @@ impl<'a> RootAssembler<'a> {
             ReplayStep::Place { lower: None, .. } => Ok(()),
             ReplayStep::Place {
                 lower: Some(lower),
+                absent: None,
                 kept,
                 upper,
                 path,
-            } => self.over((lower, kept.as_ref()), upper, path),
+            } => self.over((lower, kept.as_ref()), LOWER, upper, path),
+            ReplayStep::Place {
+                lower: Some(lower),
+                absent: Some(absent),
+                kept,
+                upper,
+                path,
+            } => {
+                hang_on(self.stage, c".absent", absent)?;
+                self.over((lower, kept.as_ref()), LOWER_WITHOUT_ABSENT, upper, path)?;
+                take_off(self.stage, c".absent")
+            }
         }
     }
 
@@ -309,6 +321,11 @@ fn take_off(stage: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     nix::unistd::unlinkat(stage, name, nix::unistd::UnlinkatFlags::RemoveDir)
 }
 
+/// The lower sides over a directory of the host, without and with what was kept.
+const LOWER: [&CStr; 2] = [c".lower", c".kept:.lower"];
+/// The same where names of the host are absent.
+const LOWER_WITHOUT_ABSENT: [&CStr; 2] = [c".absent:.lower", c".kept:.absent:.lower"];
+
 impl RootAssembler<'_> {
     /// overlayfs takes its sides by path, so they hang on the stage while it is mounted, and nowhere afterwards.
     fn overlay(
@@ -318,18 +335,19 @@ impl RootAssembler<'_> {
         path: &CString,
     ) -> Result<(), Errno> {
         hang_on(self.stage, c".upper", upper)?;
-        self.over(sides, &[c".upper/data", c".upper/work"], path)?;
+        self.over(sides, LOWER, &[c".upper/data", c".upper/work"], path)?;
         take_off(self.stage, c".upper")
     }
 
     fn over(
         &mut self,
         (lower, kept): (&OwnedFd, Option<&OwnedFd>),
+        sides: [&CStr; 2],
         upper: &[impl AsRef<CStr>; 2],
         path: &CString,
     ) -> Result<(), Errno> {
         hang_on(self.stage, c".lower", lower)?;
-        let mount = layered(self.stage, kept, [c".lower", c".kept:.lower"], upper)?;
+        let mount = layered(self.stage, kept, sides, upper)?;
         let place = sys::open_beneath(self.root, path, libc::O_PATH, 0)?;
         sys::attach(mount.as_fd(), place.as_fd())?;
         take_off(self.stage, c".lower")

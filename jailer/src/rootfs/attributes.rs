@@ -24,6 +24,7 @@ impl RootfsStep {
             RootfsStep::Directory(_)
             | RootfsStep::Symlink { .. }
             | RootfsStep::File { .. }
+            | RootfsStep::Setting { .. }
             | RootfsStep::Decoy { .. } => 0,
             RootfsStep::WritableRoot { .. } | RootfsStep::WritableDirectory { .. } => CLOSED,
             RootfsStep::Bind { writable: true, .. }

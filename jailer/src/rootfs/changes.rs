@@ -42,7 +42,7 @@ pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> Wor
     for (sides, mut path) in workspace.into_iter().chain(others) {
         let mut walk = ChangesWalk {
             lower: sides.lower.as_fd(),
-            kept: sides.kept.as_ref().map(AsFd::as_fd),
+            above_lower: [&sides.kept, &sides.absent].map(|side| side.as_ref().map(AsFd::as_fd)),
             decoys: &sides.decoys,
             above: path.len(),
             found: WorkspaceChanges {
@@ -62,7 +62,8 @@ pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> Wor
 
 struct ChangesWalk<'a> {
     lower: BorrowedFd<'a>,
-    kept: Option<BorrowedFd<'a>>,
+    /// What was kept, and the marks of what the jail has not.
+    above_lower: [Option<BorrowedFd<'a>>; 2],
     decoys: &'a PlantedDecoys,
     /// The length of the path of the place itself.
     above: usize,
@@ -137,10 +138,18 @@ impl ChangesWalk<'_> {
             return false;
         };
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
-        let mut sides = [self.kept, Some(self.lower)].into_iter().flatten();
-        let shown = sides.find_map(|side| sys::open_beneath(side, &path, flags, 0).ok());
-        let stat = shown.and_then(|shown| nix::sys::stat::fstat(&shown).ok());
-        stat.is_some_and(|stat| !is_whiteout(&stat))
+        for side in self.above_lower.into_iter().flatten().chain([self.lower]) {
+            match sys::open_beneath(side, &path, flags, 0) {
+                Ok(shown) => {
+                    let stat = nix::sys::stat::fstat(&shown);
+                    return stat.is_ok_and(|stat| !is_whiteout(&stat));
+                }
+                // A mark stands on the way, or a file: what lies below is hidden.
+                Err(nix::errno::Errno::ENOTDIR) => return false,
+                Err(_) => {}
+            }
+        }
+        false
     }
 }
 

@@ -1,5 +1,6 @@
-//! Covers over what a directory of the host does not show to everybody: where the owner appears as the jail's user, a view of it
-//! without that keeps it as it is for anybody else. So does one over what is mounted there, which an overlay does not show.
+//! Whatever a directory of the host does not show to everybody, where its owner appears as the jail's user. What others may not use at
+//! all is absent. A view without the translation covers what they may use and not read, and what leads to another mount of the jail:
+//! it stays as it is for anybody else. So does one over what is mounted there, which an overlay does not show.
 //!
 //! Runs as: the supervisor, in the host's namespaces, with its full privileges.
 
@@ -13,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstat, fstatat};
 
-use super::{ReplayStep, RootfsError, attach, failed, paths, relative, view};
+use super::{ReplayStep, RootfsError, absent, attach, failed, paths, relative, view};
 use crate::host::kernel;
 use crate::host::storage::mounts_below;
 use crate::sys;
@@ -26,20 +27,34 @@ const DEEPEST: usize = 128;
 pub(super) const CLOSED: u64 =
     kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
 
-/// The covers of what lies in `directory`, which is `source` on the host and at `path` in the jail.
+/// Whatever of a directory does not show as its owner has it.
+pub(super) struct Covers {
+    /// Mounts over it.
+    pub views: Vec<ReplayStep>,
+    /// Names that are not there, relative to the directory.
+    pub absent: Vec<PathBuf>,
+}
+
+/// The covers of what lies in `directory`, which is `source` on the host and at `path` in the jail, where these places are
+/// `used`.
 pub(super) fn over(
     directory: BorrowedFd<'_>,
     source: &Path,
     path: &Path,
-) -> Result<Vec<ReplayStep>, RootfsError> {
+    used: &[PathBuf],
+) -> Result<Covers, RootfsError> {
+    let inside = |place: &PathBuf| place.strip_prefix(path).ok().map(Path::to_owned);
     let mut search = PrivateSearch {
         source,
+        used: used.iter().filter_map(inside).collect(),
         found: Vec::new(),
+        absent: Vec::new(),
     };
     search.directory(directory, &mut PathBuf::new(), 0)?;
     let mut covered = search.found;
     for place in mounted_in(directory, source)? {
-        if !covered.iter().any(|(known, _)| place.starts_with(known)) {
+        let is_hidden = search.absent.iter().any(|known| place.starts_with(known));
+        if !is_hidden && !covered.iter().any(|(known, _)| place.starts_with(known)) {
             let opened = sys::open_beneath(directory, &relative(&place), libc::O_PATH, 0);
             match opened {
                 Ok(opened) => covered.push((place, opened)),
@@ -54,7 +69,11 @@ pub(super) fn over(
         let mount = view(&opened, &source.join(&place), is_directory(&kind), CLOSED)?;
         Ok(attach(mount, &path.join(place)))
     };
-    covered.into_iter().map(cover).collect()
+    let views: Result<_, _> = covered.into_iter().map(cover).collect();
+    Ok(Covers {
+        views: views?,
+        absent: search.absent,
+    })
 }
 
 /// The outermost mount points below a directory, relative to it.
@@ -77,7 +96,10 @@ fn mounted_in(directory: BorrowedFd<'_>, source: &Path) -> Result<Vec<PathBuf>, 
 /// The search for what not everybody may read in a directory.
 struct PrivateSearch<'a> {
     source: &'a Path,
+    /// The places below that other mounts of the jail, or its grants, need.
+    used: Vec<PathBuf>,
     found: Vec<(PathBuf, OwnedFd)>,
+    absent: Vec<PathBuf>,
 }
 
 impl PrivateSearch<'_> {
@@ -125,7 +147,12 @@ impl PrivateSearch<'_> {
             Err(errno) => return Err(unseen(errno)),
         };
         if is_private(&stat) {
-            return self.cover(directory, name, path);
+            let is_used = stat.st_mode & 0o7 != 0;
+            let leads_on = self.used.iter().any(|place| place.starts_with(&path));
+            return match is_used || leads_on {
+                true => self.cover(directory, name, path),
+                false => self.leave_out(path),
+            };
         }
         if !is_directory(&stat) {
             return Ok(());
@@ -139,20 +166,31 @@ impl PrivateSearch<'_> {
         }
     }
 
+    fn leave_out(&mut self, path: &Path) -> Result<(), RootfsError> {
+        if self.absent.len() >= absent::MOST {
+            return Err(self.too_many());
+        }
+        self.absent.push(path.to_owned());
+        Ok(())
+    }
+
+    fn too_many(&self) -> RootfsError {
+        RootfsError {
+            act: "write over",
+            path: self.source.to_owned(),
+            fix: ": too many files in it are not for everybody; leave `root_mode = \"overlay\"` out, or the directory",
+            source: Errno::E2BIG,
+        }
+    }
+
     fn cover(
         &mut self,
         directory: BorrowedFd<'_>,
         name: &CStr,
         path: &Path,
     ) -> Result<(), RootfsError> {
-        const FIX: &str = ": too many files in it are not for everybody; leave `root_mode = \"overlay\"` out, or the directory";
         if self.found.len() >= MOST {
-            return Err(RootfsError {
-                act: "write over",
-                path: self.source.to_owned(),
-                fix: FIX,
-                source: Errno::E2BIG,
-            });
+            return Err(self.too_many());
         }
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
         let name: CString = name.to_owned();

@@ -24,6 +24,8 @@ use crate::sys;
 pub struct OverlaySides {
     /// The caller's directory.
     pub lower: OwnedFd,
+    /// The marks of what it has and the jail has not.
+    pub absent: Option<OwnedFd>,
     /// The directory of what earlier runs have kept, between both.
     pub kept: Option<OwnedFd>,
     /// The directory that took the writes.
@@ -65,6 +67,7 @@ pub(super) fn workspace(
         upper(size, &host, id).map_err(failed("make the writable side of", source))?;
     let sides = OverlaySides {
         lower: host,
+        absent: None,
         kept: copy_of(kept.as_ref()).map_err(failed("use what was kept of", source))?,
         upper: data,
         decoys: PlantedDecoys::default(),

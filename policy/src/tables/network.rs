@@ -29,7 +29,7 @@ key_table! {
         form: Entries("{ to = \"example.org:443\", why = \"packages\" }"), read: entry::<AllowedKeys, _>, same: |entry| &entry.to, shown: "`[]`",
         about: "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)",
         flag: "allow", value: "HOST:PORT", under: "Network",
-        help: "Allow TCP to this host and port, such as example.org:443; implies --network allow",
+        help: "Allow TCP, and no UDP, to this host and port, such as example.org:443; implies --network allow",
         apply: flags::allow,
     }
     publish: list PublishedPort {

@@ -337,6 +337,19 @@ fn what_no_profile_can_bring_in_is_not_advised() {
     assert!(advise(Stopper::Landlock, "/").contains("without `list = false`"));
     assert_eq!(advise(Stopper::Landlock, "/usr/bin"), "--read /usr/bin");
     assert_eq!(advise(Stopper::MountNamespace, "/opt"), "--read /opt");
+    // Homes, and what several people or services keep, are shown in part.
+    for path in ["/home", "/home/ada", "/root", "/srv", "/var/lib"] {
+        let told = advise(Stopper::MountNamespace, path);
+        assert_eq!(
+            told, "--read with the path below it that is meant",
+            "{path}"
+        );
+    }
+    let below = advise(Stopper::MountNamespace, "/home/ada/data");
+    assert_eq!(below, "--read /home/ada/data");
+    // A workspace that is read-only.
+    let workspace = advise(Stopper::Mounts, "/workspace/file");
+    assert_eq!(workspace, "--workdir-mode overlay");
 }
 
 #[test]
@@ -469,7 +482,15 @@ fn objects() -> Vec<Object> {
         FileAccess::Stat,
         FileAccess::Attribute,
     ];
-    let paths = ["/", "/srv/a", "/proc/cpuinfo", "/etc/passwd", "/srv/\\x1b"];
+    let paths = [
+        "/",
+        "/home",
+        "/srv/a",
+        "/proc/cpuinfo",
+        "/etc/passwd",
+        "/srv/\\x1b",
+        "/workspace/a",
+    ];
     let file = |path: &str, access| Object::File {
         path: Some(path.to_owned()),
         truncated: false,

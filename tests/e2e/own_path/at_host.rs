@@ -1,9 +1,9 @@
 //! The workspace at its own path of the host.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
-use turnkey_tests::{Mount, Run, finish, scratch};
+use turnkey_tests::{Mount, Run, binary, finish, scratch};
 
 /// A run whose workspace stands at its own path, and that path.
 fn at_host() -> (Run, String) {
@@ -138,4 +138,51 @@ fn a_workspace_that_cannot_stand_at_its_path_is_refused_with_the_fix() {
         ran.expect_code(125);
         ran.expect(ran.stderr.contains(fix), "with the fix");
     }
+}
+
+/// Both names of a file get the answer in `explain` that they get in a run, whichever of them the rule has.
+#[test]
+fn explain_says_of_both_names_what_a_run_does() {
+    let (run, own) = at_host();
+    let place = scratch();
+    let profile = place.path().join("profile.toml");
+    let explained = |path: &str| {
+        let profile = profile.display().to_string();
+        let words = [
+            "explain",
+            &profile,
+            "--at-host-path",
+            "--on",
+            "open",
+            "--path",
+            path,
+        ];
+        let output = Command::new(binary())
+            .current_dir(&own)
+            .args(words)
+            .output();
+        String::from_utf8(output.expect("it runs").stdout).expect("UTF-8")
+    };
+    for named in ["/workspace", &own] {
+        let rule = format!(
+            "[[rule]]\nid = \"guard\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\non = \"open\"\npath = \"{named}/guarded\"\n"
+        );
+        let head = "schema = \"turnkey.profile/v1\"\nname = \"own\"\nextends = [\"untrusted\"]\n";
+        std::fs::write(&profile, format!("{head}{rule}")).expect("it is the test's");
+        for path in ["/workspace", &own] {
+            let [guarded, other] = ["guarded", "other"].map(|name| format!("{path}/{name}"));
+            let told = explained(&guarded);
+            assert!(told.contains("Decides: kill, by the rule guard"), "{told}");
+            let told = explained(&other);
+            assert!(told.contains("no rule matches"), "{told}");
+            let run = Run::new().option(&format!("--at-host-path --workdir {own}"));
+            let ran = run.profile(&rule).shell(&format!("cat {guarded}; echo on"));
+            ran.expect_code(121);
+            ran.expect(!ran.stdout.contains("on"), "as it is explained");
+        }
+    }
+    let plan = explained(&format!("{own}/file"));
+    let tree = format!("In the jail's tree: overlay {own}");
+    assert!(plan.contains(&tree), "{plan}");
+    drop(run);
 }

@@ -1,6 +1,7 @@
 //! `shell`: scripts of small programs, and git on the workspace.
 
 use turnkey_expectations::expected;
+use turnkey_tests::outside;
 
 use super::harm::{Harmful, reaches_nobody};
 use super::{passed, under};
@@ -60,6 +61,28 @@ git stash list; git status --porcelain; git diff --stat HEAD~1 | tail -n 1
 "#;
     let printed = "second\nfirst\n 1 file changed, 1 insertion(+)\n";
     passed(&under("shell").shell(script), printed);
+}
+
+expected!(
+    hooks_that_git_itself_brings_are_its_work: not_on [ORDINARY_6_12],
+    "this guest has no git: on 6.12 programs"
+);
+/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there.
+#[test]
+fn hooks_that_git_itself_brings_are_its_work() {
+    let template = "mkdir -p t/hooks && printf '#!/bin/sh\n' > t/hooks/pre-commit && chmod 755 t/hooks/pre-commit";
+    let fresh = format!(
+        "set -e; {template}; git init -q --template=t r; git -C r -c user.name=a -c user.email=b commit -qm x --allow-empty
+         git clone -q --template=t r c; test -x r/.git/hooks/pre-commit; test -x c/.git/hooks/pre-commit; git init -q plain"
+    );
+    let ran = under("shell").shell(&fresh);
+    ran.expect_code(0);
+    ran.expect(ran.at("/risk_score") == 0, "its own repositories");
+    let run = under("shell");
+    let (made, told) = outside("git", &["init", "-q", run.path().to_str().unwrap()]);
+    assert!(made.success(), "{told}");
+    let ran = run.shell(&format!("{template}; git init -q --template=t"));
+    ran.expect(ran.at("/risk_score") == 60, "the caller's repository");
 }
 
 fn script(text: &str) -> Harmful<'_> {

@@ -283,6 +283,36 @@ fn advised_rule_in_words() {
     ran.expect(ran.stdout == "done\n", "it is allowed");
 }
 
+/// A home is not shown for one program, a file in it is.
+#[test]
+fn advised_below() {
+    let ran = Run::new()
+        .profile("[behaviour]\nfile-discovery = \"off\"\n")
+        .shell("ls /home/*");
+    let told = advice(&ran, "below");
+    let place = scratch();
+    open_to_all(place.path());
+    let file = place.path().join("meant");
+    std::fs::write(&file, "text").expect("a test can write its own directory");
+    let flag = told.split(" with ").next().unwrap_or_default();
+    let ran = Run::new()
+        .option(&format!("{flag} {}", file.display()))
+        .run(&["/bin/cat", &file.display().to_string()]);
+    ran.expect(ran.stdout == "text", "what is below is shown");
+}
+
+#[test]
+fn advised_writable_workspace() {
+    let read_only = "[filesystem]\nworkdir = { mode = \"read-only\" }\n";
+    for change in ["echo x > mine", "mkdir new", "rm theirs", "mv theirs other"] {
+        let run = || Run::new().profile(read_only).file("theirs", "");
+        let told = advice(&run().shell(change), "writable-workspace");
+        let ran = run().option(&told).shell(change);
+        ran.expect_code(0);
+        ran.expect(ran.violations().is_empty(), change);
+    }
+}
+
 /// A flag opens the layer, and a rule is in the way besides.
 #[test]
 fn advised_and_rule() {

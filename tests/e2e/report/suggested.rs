@@ -156,6 +156,11 @@ fn what_is_missing_is_told_in_one_line_to_who_failed_for_it() {
         failed.stderr.matches("does not exist in").count() == 1,
         "and no other",
     );
+    let homes = Run::new().shell("ls /home /root /srv /var");
+    homes.expect(
+        !homes.stderr.contains("--read /"),
+        "no home, and nothing that several people share",
+    );
     let managed = Run::new().shell(&format!("cat {data}; true"));
     managed.expect(!managed.stderr.contains("but does on"), "it did without");
     let ended = Run::new().shell(&format!("cat {data}; cat /etc/shadow"));

@@ -173,6 +173,7 @@ fn a_list_of_accounts_that_is_read_itself_is_account_discovery() {
         "/etc/passwd-",
         "/usr/share/base-passwd/group.master",
         "/var/backups/passwd.bak",
+        "/etc/group.dpkg-old",
     ] {
         names(
             |story| {
@@ -180,6 +181,22 @@ fn a_list_of_accounts_that_is_read_itself_is_account_discovery() {
             },
             expected,
         );
+    }
+}
+
+/// An installer of packages reads what it keeps about the package `passwd`.
+#[test]
+fn a_file_with_the_name_of_a_list_in_its_own_is_no_list() {
+    for other in [
+        "/var/lib/dpkg/info/passwd.list",
+        "/var/lib/dpkg/info/passwd.conffiles",
+        "/usr/share/bash-completion/completions/passwd.sh",
+        "/usr/share/doc/group-policy",
+        "/etc/passwd-quality.conf",
+    ] {
+        let mut story = Story::new();
+        story.exec(P, "/usr/bin/dpkg", &["dpkg"]).reads(P, other);
+        assert_eq!(story.found(), [], "{other}");
     }
 }
 

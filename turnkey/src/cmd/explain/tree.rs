@@ -75,6 +75,11 @@ impl TreeRow {
                 why: reason(source, plan),
                 ..row(if *writable { "write" } else { "read" }, path)
             },
+            RootfsStep::Setting { source, path } => TreeRow {
+                source: Some(shown(source)),
+                why: reason(source, plan),
+                ..row("copy", path)
+            },
             RootfsStep::Device { path, .. } => row("device", path),
             RootfsStep::Tmpfs { path, size } => TreeRow {
                 size: Some(*size),
