@@ -113,16 +113,25 @@ impl Internet {
     /// namespace other than the one that turnkey is in there are no sockets but the jail's.
     #[inline(always)]
     fn asked(mut self, jail: JailCell, what: u16, context: *mut bpf_sock_addr) -> Self {
-        let mode = jail.network();
-        if mode != network::NONE || on_of(what) == on::BIND || !self.is_loopback() {
-            return self;
-        }
-        let (own, outside) = (read::own_network(context), jail.outside());
-        if own != 0 && outside != 0 && own != outside {
-            let is_stream = self.socket_type == SOCK_STREAM;
-            self.is_heard = read::has_receiver(context, is_stream, self.tuple());
-        }
+        // What is found out about a copy the verifier does not note of the address, and the ways meet again here.
+        let copy = Self {
+            ip: self.ip.map(|word| verifier::apart(u64::from(word)) as u32),
+            ..self
+        };
+        let is_heard = jail.network() == network::NONE
+            && on_of(what) != on::BIND
+            && copy.is_loopback()
+            && copy.has_receiver(jail, context);
+        self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
         self
+    }
+
+    /// True when a socket takes what is sent to this loopback address, in a network namespace that is not turnkey's.
+    #[inline(always)]
+    fn has_receiver(self, jail: JailCell, context: *mut bpf_sock_addr) -> bool {
+        let (own, outside) = (read::own_network(context), jail.outside());
+        let is_jails = own != 0 && outside != 0 && own != outside;
+        is_jails && read::has_receiver(context, self.socket_type == SOCK_STREAM, self.tuple())
     }
 
     /// The loopback address as the end of a connection for the kernel's search, and its size. An unspecified address

@@ -9,6 +9,7 @@
 //!   forgets a bound at a 32-bit `or`, and adds nothing unbounded to a pointer to a structure.
 //! - **Ways that meet are one.** After a branch that changes no more than a value, [`Forget`] takes the value through map
 //!   memory, and the verifier goes on once with any value instead of once with each.
+//!   Where there is none that nobody else writes, [`unknown`] takes it through the stack.
 //! - **No branch where arithmetic will do**, in what runs for each byte or each operand: `((at - words) >> 63) as u64` is a
 //!   mask of all ones or none.
 //! - **A loop is looked at once.** [`repeat`] has bpf_loop(2) call the body. Its state lives in map memory
@@ -25,6 +26,7 @@
 )]
 
 use core::ffi::c_void;
+use core::mem::size_of;
 
 use aya_ebpf::helpers::generated as helper;
 
@@ -44,6 +46,21 @@ pub fn apart(mut value: u64) -> u64 {
     // SAFETY: the register is left as it is.
     unsafe { core::arch::asm!("{0} ^= 0", inout(reg) value, options(pure, nomem, nostack)) };
     value
+}
+
+/// The same value, of which the verifier knows nothing any more: a helper has written it, whatever it is.
+#[inline(always)]
+pub fn unknown(value: u64) -> u64 {
+    let mut copy = 0_u64;
+    // SAFETY: both are a word on the stack.
+    unsafe {
+        helper::bpf_probe_read_kernel(
+            (&raw mut copy).cast(),
+            size_of::<u64>() as u32,
+            (&raw const value).cast(),
+        );
+        (&raw const copy).read_volatile()
+    }
 }
 
 /// A value that the verifier can be made to know nothing of any more.
