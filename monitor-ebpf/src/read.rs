@@ -34,8 +34,8 @@ pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, number, of_head,
-    register, user_number_at_end,
+    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, nullable_argument,
+    number, of_head, register, user_number_at_end,
 };
 pub use jail::JailCell;
 use jail::fetch_add;

@@ -172,6 +172,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("e2e", "limits::threads"),
             Tests::Module("live", "live::open::"),
             Tests::Module("live", "live::objects::"),
+            Tests::Module("live", "live::actors::m09_code"),
             Tests::Module("observer", "by_day::"),
         ],
         copies: 2,
