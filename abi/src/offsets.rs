@@ -61,6 +61,8 @@ offsets! {
     task_files = "task_struct" "files",
     task_fs = "task_struct" "fs",
     task_mm = "task_struct" "mm",
+    task_nsproxy = "task_struct" "nsproxy",
+    nsproxy_mnt_ns = "nsproxy" "mnt_ns",
     task_signal = "task_struct" "signal",
     task_comm = "task_struct" "comm",
     task_real_cred = "task_struct" "real_cred",
