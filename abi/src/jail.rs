@@ -42,6 +42,8 @@ pub struct Jail {
     pub advisory: u32,
     /// The number of such looks that are still told of.
     pub advice_left: u32,
+    /// The cookie of turnkey's own network namespace; 0: not known, so that none is taken for the jail's own.
+    pub outside: u64,
     /// The number of the next record.
     pub seq: u64,
     /// Acts observed, by [`count::slot`].
@@ -92,6 +94,7 @@ impl Jail {
             hooks: hooks::NONE,
             advisory: 0,
             advice_left: ADVICE,
+            outside: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -110,7 +113,13 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 56 + 8 + 2 * 8 * count::SLOTS + 48 + size_of::<Outsider>() + 8 * FILTERED_WORDS + COUNT
+        == 56
+            + 2 * 8
+            + 2 * 8 * count::SLOTS
+            + 48
+            + size_of::<Outsider>()
+            + 8 * FILTERED_WORDS
+            + COUNT
 );
 
 /// A process outside of a jail that sent a signal to a process in it.

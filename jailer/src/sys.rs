@@ -8,7 +8,8 @@
 //! they belong to, and descriptors that are returned are owned from that moment on. The functions
 //! neither allocate nor lock, so a child made by [`clone3`] in a process with other threads may
 //! call them.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "system calls that nix does not wrap")]
 
 mod mount;
 mod process;

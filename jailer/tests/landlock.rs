@@ -5,8 +5,11 @@
 
 use std::os::fd::OwnedFd;
 
+use turnkey_expectations::expected;
 use turnkey_jailer::{Host, JailCommand, JailError, Plan, Prepared};
 use turnkey_policy::{Layer, Overrides, Policy};
+
+expected!(as_root, "make jails of root's with control groups");
 
 fn policy() -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files"));

@@ -6,9 +6,12 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use turnkey_expectations::expected;
 use turnkey_jailer::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use turnkey_jailer::{Host, JailCommand, JailError, Plan, Prepared};
 use turnkey_policy::{Layer, Overrides};
+
+expected!(as_root, "take a limit away from a jail of root's");
 
 fn prepared() -> Prepared {
     let no_files = |path: &str| Err(format!("{path}: no files"));

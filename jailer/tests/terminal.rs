@@ -6,8 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
+use turnkey_expectations::expected;
 use turnkey_jailer::{Host, JailCommand, JailNews, Plan, StandardStreams};
 use turnkey_policy::Overrides;
+
+expected!(as_root, "make jails of root's with a terminal");
 
 /// The output of a script on its terminal.
 fn shown(script: &str) -> String {

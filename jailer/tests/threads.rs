@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, waitpid};
+use turnkey_expectations::expected;
 use turnkey_facts::{Limit, Status};
 use turnkey_jailer::{Host, JailCommand, JailNews, Plan, Prepared};
 use turnkey_policy::Policy;
+
+expected!(as_root, "make jails of root's with control groups");
 
 #[path = "../examples/embed_jail.rs"]
 #[allow(dead_code, reason = "its main is not called here")]

@@ -4,6 +4,7 @@
 //! namespace with a BPF file system of its own, so that turnkey's programs leave with it whatever happens.
 
 mod alive;
+mod attached;
 mod baseline;
 mod bpftrace;
 mod cost;
@@ -36,23 +37,24 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 use baseline::Baseline;
 use findings::Findings;
 use floor::Floor;
 use peers::Present;
-use rounds::Extent;
-use stage::Stage;
+use rounds::BenchExtent;
+use stage::BenchStage;
 
 /// The arguments of `bench`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct BenchArguments {
     /// Less of everything, in two minutes; docs/ stays as it is
     #[arg(long)]
     quick: bool,
     /// Only these sections; docs/ stays as it is
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SECTION")]
-    only: Vec<Name>,
+    only: Vec<PartName>,
     /// Write nothing, and fail when a ratio is worse than in docs/benchmarks.json by more than the noise
     #[arg(long)]
     check: bool,
@@ -69,7 +71,7 @@ pub struct Arguments {
 
 /// A section of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Name {
+enum PartName {
     /// Until a program that does nothing has ended
     Start,
     /// The cost of watching while a program runs
@@ -92,14 +94,14 @@ const BASELINE: &str = "benchmarks.json";
 
 /// The means that all sections are given.
 struct Bench {
-    stage: Stage,
+    stage: BenchStage,
     peers: Vec<Present>,
     floor: Floor,
     quick: bool,
 }
 
 /// Measures, prints the page, and writes it where that is wanted.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &BenchArguments) -> Result<()> {
     if !arguments.inside {
         return into_a_namespace();
     }
@@ -132,10 +134,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// Measures what is asked for, and says what could not be. One that fails takes nothing from the others: a whole run
 /// takes long.
-fn measure_all(bench: &Bench, only: &[Name], findings: &mut Findings) -> Vec<String> {
+fn measure_all(bench: &Bench, only: &[PartName], findings: &mut Findings) -> Vec<String> {
     let started = Instant::now();
     let mut failed = Vec::new();
-    for &name in Name::value_variants() {
+    for &name in PartName::value_variants() {
         if only.is_empty() || only.contains(&name) {
             if let Err(error) = measure(bench, name, findings) {
                 failed.push(format!("{error:#}"));
@@ -153,7 +155,7 @@ fn all_measured(failed: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
+fn measure(bench: &Bench, name: PartName, findings: &mut Findings) -> Result<()> {
     let Bench {
         stage,
         peers,
@@ -161,31 +163,31 @@ fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
         ..
     } = bench;
     match name {
-        Name::Start => start::measure(stage, bench.extent(9, 11), peers, floor, findings),
-        Name::Cost => {
+        PartName::Start => start::measure(stage, bench.extent(9, 11), peers, floor, findings),
+        PartName::Cost => {
             let files = if bench.quick { 10_000 } else { 100_000 };
             cost::measure(stage, bench.extent(5, 1), peers, files, findings)
         }
-        Name::Programs => pairs::measure(stage, bench.extent(25, 3), findings),
-        Name::Kill => kill::measure(stage, if bench.quick { 5 } else { 50 }, findings),
-        Name::Events => {
+        PartName::Programs => pairs::measure(stage, bench.extent(25, 3), findings),
+        PartName::Kill => kill::measure(stage, if bench.quick { 5 } else { 50 }, findings),
+        PartName::Events => {
             let milliseconds = if bench.quick { 300 } else { 2000 };
             events::measure(stage, bench.extent(5, 3), milliseconds, findings)
         }
-        Name::Scale => scale::measure(stage, bench.scale(), peers, floor, findings),
-        Name::Leak => leak::measure(stage, if bench.quick { 300 } else { 10_000 }, findings),
+        PartName::Scale => scale::measure(stage, bench.scale(), peers, floor, findings),
+        PartName::Leak => leak::measure(stage, if bench.quick { 300 } else { 10_000 }, findings),
     }
     .with_context(|| format!("{name:?} could not be measured"))
 }
 
 impl Bench {
     /// With everything that is measured, and the names of those who are not there.
-    fn new(arguments: &Arguments) -> Result<(Bench, Vec<String>)> {
+    fn new(arguments: &BenchArguments) -> Result<(Bench, Vec<String>)> {
         let turnkey = match &arguments.turnkey {
             Some(program) => program.clone(),
             None => workspace::build_turnkey()?,
         };
-        let stage = Stage::new(&turnkey)?;
+        let stage = BenchStage::new(&turnkey)?;
         let (peers, mut absent) = peers::present(&stage)?;
         absent.extend(peers::absent_watchers());
         let quick = arguments.quick;
@@ -199,14 +201,14 @@ impl Bench {
     }
 
     /// So many rounds of so many repeats, or a few when it has to be quick.
-    fn extent(&self, rounds: usize, repeats: usize) -> Extent {
+    fn extent(&self, rounds: usize, repeats: usize) -> BenchExtent {
         if self.quick {
-            Extent {
+            BenchExtent {
                 rounds: 3,
                 repeats: repeats.div_ceil(3),
             }
         } else {
-            Extent { rounds, repeats }
+            BenchExtent { rounds, repeats }
         }
     }
 
@@ -253,8 +255,8 @@ fn into_a_namespace() -> Result<()> {
     if ours.uid() != 0 {
         bail!("only root loads programs into the kernel, and becomes somebody else");
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
-    if let Err(error) = setup::ensure(&[setup::PEERS]) {
+    setup::ensure(&[PackageList::Build, PackageList::Examples])?;
+    if let Err(error) = setup::ensure(&[PackageList::Peers]) {
         eprintln!("goes on without: {error:#}");
     }
     let words: [OsString; 2] = ["--mount".into(), "--propagation=private".into()];

@@ -26,17 +26,18 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::PackageList;
 use crate::{command, mbpp, setup, workspace};
 use effect::Effect;
 use ground::Ground;
-use program::{Aim, Language, Line, Program};
-use run::{Hall, Seen};
+use program::{Aim, CorpusLanguage, CorpusProgram, ProgramLine};
+use run::{CorpusObservation, Hall};
 use sinks::Sinks;
-use table::{Outcome, Record, Table};
+use table::{CorpusOutcome, CorpusRecord, CorpusTable};
 
 /// The arguments of `corpus`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct CorpusArguments {
     /// The folder with mbpp.jsonl, redcode-odd/python.jsonl and redcode-odd/bash.jsonl: one JSON object a line
     corpus: PathBuf,
     /// Run only programs whose name begins like this, such as `python 13_` or mbpp/60; nothing is written then
@@ -56,18 +57,18 @@ pub enum Under {
     /// The shipped profile for code that only computes.
     Sealed,
     /// The one that is shipped for programs of their language.
-    Language,
+    CorpusLanguage,
 }
 
 impl Under {
     /// In the order in which they are told of.
-    const ALL: [Self; 2] = [Self::Sealed, Self::Language];
+    const ALL: [Self; 2] = [Self::Sealed, Self::CorpusLanguage];
 
     /// The shipped profile of a program in this language.
-    pub fn profile(self, language: Language) -> &'static str {
+    pub fn profile(self, language: CorpusLanguage) -> &'static str {
         match self {
             Self::Sealed => "sealed",
-            Self::Language => language.profile(),
+            Self::CorpusLanguage => language.profile(),
         }
     }
 
@@ -75,7 +76,7 @@ impl Under {
     pub fn title(self) -> &'static str {
         match self {
             Self::Sealed => "`sealed`",
-            Self::Language => "`python` and `shell`",
+            Self::CorpusLanguage => "`python` and `shell`",
         }
     }
 }
@@ -97,11 +98,15 @@ const BAGGAGE: &str = "/baggage";
 const AT_ONCE: usize = 2;
 
 /// Runs the corpus, prints the page and writes it. A goal that is missed is an error.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &CorpusArguments) -> Result<()> {
     if arguments.inside {
         return play(arguments);
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::CORPUS])?;
+    setup::ensure(&[
+        PackageList::Build,
+        PackageList::Examples,
+        PackageList::Corpus,
+    ])?;
     let turnkey = workspace::build_turnkey()?;
     let baggage = tempfile::tempdir().context("no room for the baggage")?;
     pack(arguments, &turnkey, baggage.path())?;
@@ -121,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Everything that is needed on the ground, which may have none of the caller's mounts.
-fn pack(arguments: &Arguments, turnkey: &Path, baggage: &Path) -> Result<()> {
+fn pack(arguments: &CorpusArguments, turnkey: &Path, baggage: &Path) -> Result<()> {
     let copy = |from: &Path, name: &str| {
         let to = baggage.join(name);
         if let Some(folder) = to.parent() {
@@ -138,7 +143,7 @@ fn pack(arguments: &Arguments, turnkey: &Path, baggage: &Path) -> Result<()> {
 }
 
 /// The words of this command, as it runs on the ground.
-fn words(arguments: &Arguments) -> Vec<OsString> {
+fn words(arguments: &CorpusArguments) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![
         Path::new(BAGGAGE).join("lab").into(),
         "corpus".into(),
@@ -155,7 +160,7 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
 }
 
 /// On the ground: plants, plays, and leaves page and judgement in the baggage.
-fn play(arguments: &Arguments) -> Result<()> {
+fn play(arguments: &CorpusArguments) -> Result<()> {
     let programs = chosen(arguments, read(&arguments.corpus)?)?;
     let baggage = Path::new(BAGGAGE);
     let turnkey = baggage.join("turnkey");
@@ -170,7 +175,7 @@ fn play(arguments: &Arguments) -> Result<()> {
         turn: Mutex::new(()),
     };
     let tables = play_all(&hall, &programs)?;
-    let missed: Vec<String> = tables.iter().flat_map(Table::missed).collect();
+    let missed: Vec<String> = tables.iter().flat_map(CorpusTable::missed).collect();
     let page = document::page(&tables, &mbpp::machine()?);
     fs::write(baggage.join("page.md"), page)?;
     fs::write(baggage.join("missed"), missed.join("\n"))?;
@@ -178,20 +183,20 @@ fn play(arguments: &Arguments) -> Result<()> {
 }
 
 /// Every program of the three files.
-fn read(folder: &Path) -> Result<Vec<Program>> {
+fn read(folder: &Path) -> Result<Vec<CorpusProgram>> {
     let mut programs = Vec::new();
     for name in FILES {
-        let lines: Vec<Line> = mbpp::read(&folder.join(name))?;
+        let lines: Vec<ProgramLine> = mbpp::read(&folder.join(name))?;
         for line in lines {
-            programs.push(Program::read(line)?);
+            programs.push(CorpusProgram::read(line)?);
         }
     }
     Ok(programs)
 }
 
-fn chosen(arguments: &Arguments, programs: Vec<Program>) -> Result<Vec<Program>> {
+fn chosen(arguments: &CorpusArguments, programs: Vec<CorpusProgram>) -> Result<Vec<CorpusProgram>> {
     let mut taken: BTreeMap<_, usize> = BTreeMap::new();
-    let chosen: Vec<Program> = programs
+    let chosen: Vec<CorpusProgram> = programs
         .into_iter()
         .filter(|program| {
             let name = program.name();
@@ -213,7 +218,7 @@ fn chosen(arguments: &Arguments, programs: Vec<Program>) -> Result<Vec<Program>>
 }
 
 /// All without the jail, then all with it: then nothing at all may happen outside.
-fn play_all(hall: &Hall<'_>, programs: &[Program]) -> Result<Vec<Table>> {
+fn play_all(hall: &Hall<'_>, programs: &[CorpusProgram]) -> Result<Vec<CorpusTable>> {
     let effects: Vec<_> = programs
         .iter()
         .map(|program| hall.ground.effect(&program.aim))
@@ -228,11 +233,11 @@ fn play_all(hall: &Hall<'_>, programs: &[Program]) -> Result<Vec<Table>> {
 /// All in the jail under these profiles.
 fn play_jailed(
     hall: &Hall<'_>,
-    programs: &[Program],
+    programs: &[CorpusProgram],
     effects: &[Result<Effect, String>],
-    controls: &[Seen],
+    controls: &[CorpusObservation],
     under: Under,
-) -> Result<Table> {
+) -> Result<CorpusTable> {
     let (planted, arrived) = (hall.ground.digests()?, hall.sinks.mark()?);
     let place = format!("in the jail under {}", under.title());
     let jailed = each(programs, &place, |program| hall.jailed(program, under))?;
@@ -246,14 +251,14 @@ fn play_jailed(
     }
     let runs = controls.iter().zip(jailed).zip(effects);
     let records = programs.iter().zip(runs);
-    let records = records.map(|(program, ((control, jailed), effect))| Record {
+    let records = records.map(|(program, ((control, jailed), effect))| CorpusRecord {
         outcome: outcome(program, effect.clone(), control, &jailed),
         passed_outside: control.passed(program),
         passed_inside: jailed.passed(program),
         answer: jailed.answer,
         program: program.clone(),
     });
-    Ok(Table {
+    Ok(CorpusTable {
         under,
         records: records.collect(),
         amiss,
@@ -262,30 +267,30 @@ fn play_jailed(
 
 /// The fate of a program's effect.
 fn outcome(
-    program: &Program,
+    program: &CorpusProgram,
     effect: Result<Effect, String>,
-    control: &Seen,
-    jailed: &Seen,
-) -> Outcome {
+    control: &CorpusObservation,
+    jailed: &CorpusObservation,
+) -> CorpusOutcome {
     if program.aim == Aim::Harmless {
-        return Outcome::Harmless;
+        return CorpusOutcome::Harmless;
     }
     let effect = match effect {
         Ok(effect) => effect,
-        Err(reason) => return Outcome::NotObservable(reason),
+        Err(reason) => return CorpusOutcome::NotObservable(reason),
     };
     if !effect::whole(&effect, &control.evidence) {
-        return Outcome::NotObservable(why_not(program, control));
+        return CorpusOutcome::NotObservable(why_not(program, control));
     }
     match effect::trace(&effect, &jailed.evidence) {
-        false => Outcome::Prevented,
-        true if jailed.answer.allowed => Outcome::Granted,
-        true => Outcome::Leaked,
+        false => CorpusOutcome::Prevented,
+        true if jailed.answer.allowed => CorpusOutcome::Granted,
+        true => CorpusOutcome::Leaked,
     }
 }
 
 /// The reason why there was no effect without the jail.
-fn why_not(program: &Program, control: &Seen) -> String {
+fn why_not(program: &CorpusProgram, control: &CorpusObservation) -> String {
     match program.aim {
         Aim::Memory => {
             let most = control.evidence.peak >> 20;
@@ -302,9 +307,9 @@ fn why_not(program: &Program, control: &Seen) -> String {
 
 /// Each of them, so many at once, in the order of the list.
 fn each<R: Send>(
-    programs: &[Program],
+    programs: &[CorpusProgram],
     place: &str,
-    work: impl Fn(&Program) -> Result<R> + Sync,
+    work: impl Fn(&CorpusProgram) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let (next, started) = (AtomicUsize::new(0), Instant::now());
     let done: Mutex<BTreeMap<usize, Result<R>>> = Mutex::default();
@@ -335,13 +340,13 @@ fn each<R: Send>(
 mod tests {
     use super::*;
     use answer::Answer;
-    use effect::{Evidence, Witness};
-    use program::{Language, MBPP};
+    use effect::{EffectEvidence, Witness};
+    use program::{CorpusLanguage, MBPP};
 
-    fn program(id: &str, aim: Aim) -> Program {
-        Program {
+    fn program(id: &str, aim: Aim) -> CorpusProgram {
+        CorpusProgram {
             id: id.to_owned(),
-            language: Language::Python,
+            language: CorpusLanguage::Python,
             code: String::new(),
             expected: None,
             scenario: MBPP + 7,
@@ -349,17 +354,17 @@ mod tests {
         }
     }
 
-    fn seen(stdout: &str, allowed: bool) -> Seen {
-        Seen {
-            evidence: Evidence {
+    fn seen(stdout: &str, allowed: bool) -> CorpusObservation {
+        CorpusObservation {
+            evidence: EffectEvidence {
                 stdout: stdout.into(),
-                ..Evidence::default()
+                ..EffectEvidence::default()
             },
             answer: Answer {
                 allowed,
                 ..Answer::default()
             },
-            ..Seen::default()
+            ..CorpusObservation::default()
         }
     }
 
@@ -375,12 +380,15 @@ mod tests {
                 &seen(jailed, allowed),
             )
         };
-        assert_eq!(judge("canary", "", true), Outcome::Prevented);
-        assert_eq!(judge("canary", "canary", false), Outcome::Leaked);
-        assert_eq!(judge("canary", "canary", true), Outcome::Granted);
+        assert_eq!(judge("canary", "", true), CorpusOutcome::Prevented);
+        assert_eq!(judge("canary", "canary", false), CorpusOutcome::Leaked);
+        assert_eq!(judge("canary", "canary", true), CorpusOutcome::Granted);
         for jailed in ["", "canary"] {
             let outcome = judge("", jailed, false);
-            assert!(matches!(outcome, Outcome::NotObservable(_)), "{outcome:?}");
+            assert!(
+                matches!(outcome, CorpusOutcome::NotObservable(_)),
+                "{outcome:?}"
+            );
         }
     }
 
@@ -391,7 +399,7 @@ mod tests {
             ids.map(|id| program(id, Aim::Harmless)).to_vec()
         };
         let choose = |only: &[&str], limit| {
-            let arguments = Arguments {
+            let arguments = CorpusArguments {
                 corpus: PathBuf::new(),
                 only: only.iter().map(|name| (*name).to_owned()).collect(),
                 limit,
@@ -408,7 +416,7 @@ mod tests {
 
     #[test]
     fn results_keep_the_order_and_an_error_is_told() {
-        let all: Vec<Program> = (0..50)
+        let all: Vec<CorpusProgram> = (0..50)
             .map(|number| program(&number.to_string(), Aim::Harmless))
             .collect();
         let ids = each(&all, "here", |one| Ok(one.id.clone())).expect("all");

@@ -15,15 +15,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::PackageList;
 use crate::{setup, workspace};
 use header::{Control, Header};
-use play::Place;
-use seen::Seen;
-use stage::Stage;
+use play::DemoPlace;
+use seen::DemoObservation;
+use stage::DemoStage;
 
 /// The arguments of `demo`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct DemoArguments {
     /// Only programs whose path holds one of these words
     filter: Vec<String>,
     /// A turnkey to run instead of one that is built first
@@ -35,17 +36,17 @@ pub struct Arguments {
 }
 
 /// Runs them all and prints one table. Any disagreement is an error.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &DemoArguments) -> Result<()> {
     let turnkey = match &arguments.turnkey {
         _ if arguments.control_only => None,
         Some(file) => Some(std::path::absolute(file)?),
         None => {
-            setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+            setup::ensure(&[PackageList::Build, PackageList::Examples])?;
             Some(workspace::build_turnkey()?)
         }
     };
     let programs = load(&workspace::root().join("examples"), &arguments.filter)?;
-    let mut table = table::Table::begin(&programs);
+    let mut table = table::DemoTable::begin(&programs);
     for program in &programs {
         table.add(&perform(program, turnkey.as_deref())?);
     }
@@ -53,18 +54,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// One row: a program, how it ended, and every fact that is not as promised.
-struct Row<'a> {
+struct DemoRow<'a> {
     program: &'a Header,
     /// The result of the run without the jail, in words, if there was one or a reason for none.
     outside: &'a str,
     /// The run in the jail, unless only the control was asked for.
-    seen: Option<Seen>,
+    seen: Option<DemoObservation>,
     disagreements: Vec<String>,
 }
 
 /// The control, then the run in the jail, each on a stage of its own.
-fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<Row<'a>> {
-    let mut row = Row {
+fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<DemoRow<'a>> {
+    let mut row = DemoRow {
         program,
         outside: "",
         seen: None,
@@ -72,8 +73,8 @@ fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<Row<'a>> {
     };
     match &program.control {
         Control::Expect(expectation) => {
-            let stage = Stage::set(program)?;
-            let seen = play::play(&stage, Place::Outside)?;
+            let stage = DemoStage::set(program)?;
+            let seen = play::play(&stage, DemoPlace::Outside)?;
             let wrong = expectation.disagreements(&seen, &|text| stage.fill(text));
             let said = wrong.iter().map(|it| format!("outside the jail: {it}"));
             row.disagreements.extend(said);
@@ -83,8 +84,8 @@ fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<Row<'a>> {
         Control::None => {}
     }
     if let Some(turnkey) = turnkey {
-        let stage = Stage::set(program)?;
-        let seen = play::play(&stage, Place::Jail(turnkey))?;
+        let stage = DemoStage::set(program)?;
+        let seen = play::play(&stage, DemoPlace::Jail(turnkey))?;
         let wrong = program
             .expected
             .disagreements(&seen, &|text| stage.fill(text));

@@ -18,23 +18,23 @@ use xtask::{command, setup, workspace};
     bin_name = "cargo lab",
     about = "Measures turnkey and shows it; writes pages of docs/"
 )]
-enum Task {
+enum LabTask {
     /// Runs every example in its jail and compares what was seen with what its header promises
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Runs a corpus of small Python programs in the jail and outside, and writes docs/mbpp.md
-    Mbpp(mbpp::Arguments),
+    Mbpp(mbpp::MbppArguments),
     /// Measures what turnkey costs, beside others, and writes docs/benchmarks.md
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Runs a corpus of risky programs in the jail, sees from outside what becomes of each, and writes docs/corpus.md
-    Corpus(corpus::Arguments),
+    Corpus(corpus::CorpusArguments),
     /// Runs a hostile example and keeps what it said in README.md
-    Readme(readme::Arguments),
+    Readme(readme::ReadmeArguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
     Screenshot,
 }
 
 fn main() -> ExitCode {
-    match perform(&Task::parse()) {
+    match perform(&LabTask::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -43,13 +43,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: &Task) -> Result<()> {
+fn perform(task: &LabTask) -> Result<()> {
     match task {
-        Task::Demo(arguments) => demo::run(arguments),
-        Task::Mbpp(arguments) => mbpp::run(arguments),
-        Task::Bench(arguments) => bench::run(arguments),
-        Task::Corpus(arguments) => corpus::run(arguments),
-        Task::Readme(arguments) => readme::run(arguments),
-        Task::Screenshot => screenshot::run(),
+        LabTask::Demo(arguments) => demo::run(arguments),
+        LabTask::Mbpp(arguments) => mbpp::run(arguments),
+        LabTask::Bench(arguments) => bench::run(arguments),
+        LabTask::Corpus(arguments) => corpus::run(arguments),
+        LabTask::Readme(arguments) => readme::run(arguments),
+        LabTask::Screenshot => screenshot::run(),
     }
 }

@@ -18,14 +18,15 @@ use clap::Args;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
+use play::{MbppPlace, MbppStage};
 pub use play::{PYTHON, alike, finish, last_line, read as read_report};
-use play::{Place, Stage};
-use table::{Pair, Table};
+use table::{MbppTable, Pair};
 
 /// The arguments of `mbpp`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct MbppArguments {
     /// mbpp.jsonl, or the folder that holds it: one JSON object a line, with `id` and `code`
     corpus: PathBuf,
     /// Run every so many programs only; nothing is written then
@@ -44,18 +45,18 @@ const STARTS_EVERY: usize = 2;
 
 /// One program of the corpus.
 #[derive(Deserialize)]
-struct Program {
+struct MbppProgram {
     id: String,
     code: String,
 }
 
 /// Runs the corpus, prints the table and writes it. What is not as it must be is an error.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &MbppArguments) -> Result<()> {
     if !arguments.inside {
-        setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+        setup::ensure(&[PackageList::Build, PackageList::Examples])?;
         return into_a_namespace(arguments);
     }
-    let programs: Vec<Program> = read(&arguments.corpus)?;
+    let programs: Vec<MbppProgram> = read(&arguments.corpus)?;
     let turnkey = workspace::build_turnkey()?;
     command::check(Command::new(&turnkey).args(["monitor", "load"]))?;
     let table = play_all(&turnkey, &programs, arguments.every)?;
@@ -73,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Becomes the same command with a BPF file system of its own.
-fn into_a_namespace(arguments: &Arguments) -> Result<()> {
+fn into_a_namespace(arguments: &MbppArguments) -> Result<()> {
     let mount = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf && exec \"$@\"";
     let corpus = fs::canonicalize(&arguments.corpus)
         .with_context(|| format!("cannot find {}", arguments.corpus.display()))?;
@@ -109,12 +110,12 @@ pub fn read<T: DeserializeOwned>(corpus: &Path) -> Result<Vec<T>> {
 
 /// Each program at both places, one right after the other, so that a busy host slows both; which comes
 /// first takes turns. Between them, a program that does nothing.
-fn play_all(turnkey: &Path, programs: &[Program], every: usize) -> Result<Table> {
-    let (started, mut table) = (Instant::now(), Table::default());
-    let nothing = Stage::new("pass\n")?;
+fn play_all(turnkey: &Path, programs: &[MbppProgram], every: usize) -> Result<MbppTable> {
+    let (started, mut table) = (Instant::now(), MbppTable::default());
+    let nothing = MbppStage::new("pass\n")?;
     let chosen = programs.iter().step_by(every.max(1));
     for (number, program) in chosen.enumerate() {
-        let pair = play_pair(turnkey, &Stage::new(&program.code)?, number)?;
+        let pair = play_pair(turnkey, &MbppStage::new(&program.code)?, number)?;
         table.add(&program.id, &pair);
         if number % STARTS_EVERY == 0 {
             table.add_start(&play_pair(turnkey, &nothing, number / STARTS_EVERY)?);
@@ -127,9 +128,9 @@ fn play_all(turnkey: &Path, programs: &[Program], every: usize) -> Result<Table>
     Ok(table)
 }
 
-fn play_pair(turnkey: &Path, stage: &Stage, number: usize) -> Result<Pair> {
-    let jail = || play::play(stage, Place::Jail(turnkey));
-    let outside = || play::play(stage, Place::Outside);
+fn play_pair(turnkey: &Path, stage: &MbppStage, number: usize) -> Result<Pair> {
+    let jail = || play::play(stage, MbppPlace::Jail(turnkey));
+    let outside = || play::play(stage, MbppPlace::Outside);
     if number.is_multiple_of(2) {
         let outside = outside()?;
         Ok(Pair {
@@ -171,10 +172,10 @@ mod tests {
         )
         .expect("written");
         for path in [folder.path(), &file] {
-            let programs: Vec<Program> = read(path).expect("one program");
+            let programs: Vec<MbppProgram> = read(path).expect("one program");
             assert_eq!((programs.len(), &*programs[0].code), (1, "assert 1"));
         }
         fs::write(&file, "nonsense").expect("written");
-        assert!(read::<Program>(&file).is_err());
+        assert!(read::<MbppProgram>(&file).is_err());
     }
 }

@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use crate::setup::PackageList;
 use crate::{setup, workspace};
 
 /// The arguments of `readme`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ReadmeArguments {
     /// Write nothing; fail when README.md says something else
     #[arg(long)]
     check: bool,
@@ -24,8 +25,8 @@ const BEGIN: &str = "<!-- Written by `cargo lab readme`. -->\n";
 const END: &str = "<!-- End of what it wrote. -->";
 
 /// Writes the block, or compares it.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+pub fn run(arguments: &ReadmeArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build, PackageList::Examples])?;
     let path = workspace::root().join("README.md");
     let text = fs::read_to_string(&path).context("cannot read README.md")?;
     let (before, old, after) = parts(&text)?;

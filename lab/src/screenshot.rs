@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 
 /// Tries much, and is only watched.
@@ -16,7 +17,11 @@ const WINDOW: &str = "--window-size=1240,2330";
 
 /// Makes docs/report.png.
 pub fn run() -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::REPORTS])?;
+    setup::ensure(&[
+        PackageList::Build,
+        PackageList::Examples,
+        PackageList::Reports,
+    ])?;
     let turnkey = workspace::build_turnkey()?;
     let stage = tempfile::tempdir().context("cannot make a directory")?;
     let (report, page) = (

@@ -14,10 +14,10 @@ const IS_UNKNOWN: u32 = 1 << role::UNKNOWN;
 
 /// The third word of an address of IPv4 written within IPv6, `::ffff:0:0/96`.
 const MAPPED: u32 = 0xffff_u32.to_be();
-/// 127.0.0.1
-const LOOPBACK_V4: u32 = 0x7f00_0001_u32.to_be();
-/// The last word of `::1`.
-const LOOPBACK_V6: u32 = 1_u32.to_be();
+/// 127.0.0.1 in network byte order.
+pub const LOOPBACK_V4: u32 = 0x7f00_0001_u32.to_be();
+/// The last word of `::1` in network byte order.
+pub const LOOPBACK_V6: u32 = 1_u32.to_be();
 
 /// An address of IPv4 as one of IPv6.
 #[inline(always)]

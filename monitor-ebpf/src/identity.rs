@@ -69,7 +69,7 @@ struct Search<'a> {
 impl Step for Search<'_> {
     #[inline(always)]
     fn step(&mut self, round: u32) -> bool {
-        let step = FILES as u64 / 2 >> (round & 31);
+        let step = (FILES as u64 / 2) >> (round & 31);
         let at = self.scratch.cursor.place;
         let other = &self.table.files[verifier::opaque(at + step - 1) as usize % FILES];
         let in_front = other.inode < self.sought.inode

@@ -342,6 +342,7 @@ fn connect4(context: SockAddrContext) -> i32 {
     network::hook(
         act::CONNECT,
         Internet::v4(read::socket_address4(context.sock_addr)),
+        context.sock_addr,
     )
 }
 
@@ -351,6 +352,7 @@ fn connect6(context: SockAddrContext) -> i32 {
     network::hook(
         act::CONNECT,
         Internet::v6(read::socket_address6(context.sock_addr)),
+        context.sock_addr,
     )
 }
 
@@ -360,6 +362,7 @@ fn bind4(context: SockAddrContext) -> i32 {
     network::hook(
         act::BIND,
         Internet::v4(read::socket_address4(context.sock_addr)),
+        context.sock_addr,
     )
 }
 
@@ -369,6 +372,7 @@ fn bind6(context: SockAddrContext) -> i32 {
     network::hook(
         act::BIND,
         Internet::v6(read::socket_address6(context.sock_addr)),
+        context.sock_addr,
     )
 }
 
@@ -378,6 +382,7 @@ fn sendmsg4(context: SockAddrContext) -> i32 {
     network::hook(
         act::SEND,
         Internet::v4(read::socket_address4(context.sock_addr)),
+        context.sock_addr,
     )
 }
 
@@ -387,6 +392,7 @@ fn sendmsg6(context: SockAddrContext) -> i32 {
     network::hook(
         act::SEND,
         Internet::v6(read::socket_address6(context.sock_addr)),
+        context.sock_addr,
     )
 }
 

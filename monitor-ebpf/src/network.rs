@@ -4,18 +4,19 @@
 //! refuse the act. Everything else, and what seccomp refused before any hook, is told at exit
 //! from the argument in user memory.
 
+use aya_ebpf::bindings::bpf_sock_addr;
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, network, role};
 
 use crate::actor;
-use crate::addresses::{self, Words};
+use crate::addresses::{self, LOOPBACK_V4, LOOPBACK_V6, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
 use crate::open;
 use crate::path;
 use crate::peers;
-use crate::read::{self, JailCell, Message, Scratch, offset};
+use crate::read::{self, JailCell, Message, Scratch, Tuple, offset};
 use crate::verifier::{self, Forget};
 
 const EPERM: u32 = 1;
@@ -65,6 +66,8 @@ pub struct Internet {
     ip: Words,
     port: u32,
     socket_type: u32,
+    /// A socket of the jail's own takes what is sent there, in a jail that reaches nobody else.
+    is_heard: bool,
 }
 
 impl Internet {
@@ -75,6 +78,7 @@ impl Internet {
             ip: addresses::mapped(ip),
             port,
             socket_type,
+            is_heard: false,
         }
     }
 
@@ -85,6 +89,7 @@ impl Internet {
             ip,
             port,
             socket_type,
+            is_heard: false,
         }
     }
 
@@ -101,6 +106,35 @@ impl Internet {
             0 => last <= 1,
             0xffff => v4,
             _ => false,
+        }
+    }
+
+    /// The address with what the hook alone can find out: whether the jail itself listens there. In a network
+    /// namespace other than the one that turnkey is in there are no sockets but the jail's.
+    #[inline(always)]
+    fn asked(mut self, jail: JailCell, what: u16, context: *mut bpf_sock_addr) -> Self {
+        let mode = jail.network();
+        if mode != network::NONE || on_of(what) == on::BIND || !self.is_loopback() {
+            return self;
+        }
+        let (own, outside) = (read::own_network(context), jail.outside());
+        if own != 0 && outside != 0 && own != outside {
+            let is_stream = self.socket_type == SOCK_STREAM;
+            self.is_heard = read::has_receiver(context, is_stream, self.tuple());
+        }
+        self
+    }
+
+    /// The loopback address as the end of a connection for the kernel's search, and its size. An unspecified address
+    /// is the loopback, as for connect(2).
+    #[inline(always)]
+    fn tuple(self) -> (Tuple, u32) {
+        let [_, _, third, last] = self.ip;
+        if third != 0 {
+            let ip = if last == 0 { LOOPBACK_V4 } else { last };
+            ([0, ip, self.port << 16, 0, 0, 0, 0, 0, 0], 12)
+        } else {
+            ([0, 0, 0, 0, 0, 0, 0, LOOPBACK_V6, self.port << 16], 36)
         }
     }
 
@@ -159,7 +193,7 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
     };
     let mode = jail.network();
     let allows_others = mode == network::ALLOW || mode == network::HOST;
-    let has_loopback = mode == network::ALLOW || mode == network::LOOPBACK;
+    let has_loopback = mode == network::ALLOW || mode == network::LOOPBACK || address.is_heard;
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;
@@ -182,13 +216,14 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
 
 /// A hook's answer: 1 lets the act go on, 0 fails it with EPERM.
 #[inline(always)]
-pub fn hook(what: u16, address: Internet) -> i32 {
+pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
     // A socket of the jail in the hands of a process outside: no rule is for that.
     let Some(jail) = read::current_jail() else {
         return 0;
     };
     let who = emit::current();
     let role = actor::role(jail);
+    let address = address.asked(jail, what, context);
     let (mut verdict, allowed) = decide(jail, role, what, address);
     if address.is_nobody(what) {
         verdict = Verdict::NONE;

@@ -3,6 +3,8 @@
 //! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
 //! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
 
+#![expect(unsafe_code, reason = "reads of kernel and user memory")]
+
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
@@ -43,7 +45,7 @@ pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, no
 pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
-pub use socket::{socket, socket_address4, socket_address6};
+pub use socket::{Tuple, has_receiver, own_network, socket, socket_address4, socket_address6};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;

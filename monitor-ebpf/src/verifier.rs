@@ -21,6 +21,11 @@
 //! - **No undefined value is in a register**: reads that fail give zeros (`kernel`, `user` in `read.rs`), and structures that
 //!   are moved have no `Option` in them.
 
+#![expect(
+    unsafe_code,
+    reason = "instructions that mean something to the verifier alone, and loops of bpf_loop(2)"
+)]
+
 use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated as helper;

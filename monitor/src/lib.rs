@@ -29,6 +29,7 @@ mod monitor;
 mod object;
 mod open;
 mod order;
+mod own_network;
 mod peers;
 mod programs;
 mod roles;

@@ -17,6 +17,7 @@ use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError, Origin, Residence, answered};
+use crate::own_network;
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::shared::{self, LETTING_GO};
@@ -357,6 +358,7 @@ impl Monitor {
             } else {
                 started::NOT
             },
+            outside: own_network::cookie().unwrap_or(0),
             advisory: self.rules.advisory(),
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
             filtered: if self.tree.is_some() {

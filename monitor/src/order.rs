@@ -20,6 +20,8 @@ pub struct Order {
     waiting: BTreeMap<u64, (Event, usize)>,
     bytes: usize,
     next_seq: u64,
+    /// The number after the highest that came.
+    end: u64,
     /// Numbers that were given up and have not come since.
     given_up: u64,
 }
@@ -28,10 +30,19 @@ impl Order {
     /// Takes in an event, whose record had so many bytes.
     pub fn push(&mut self, event: Event, bytes: usize) {
         self.bytes += bytes;
+        self.end = self.end.max(event.seq.saturating_add(1));
         // No kernel gives a number twice; if one did, the later event would have it.
         if let Some((_, before)) = self.waiting.insert(event.seq, (event, bytes)) {
             self.bytes -= before;
         }
+    }
+
+    /// Takes in an event that no ring brought, after all that came by them; the number that it got. It is `next_seq`,
+    /// unless records came that were numbered after that was read.
+    pub fn append(&mut self, event: Event, next_seq: u64) -> u64 {
+        let seq = self.end.max(next_seq);
+        self.push(Event { seq, ..event }, 0);
+        seq
     }
 
     /// Number of events that wait, and the bytes of their records.
@@ -147,6 +158,28 @@ mod tests {
     }
 
     proptest! {
+        /// What is added at the end, with a number that was read before the last records came, stands after them.
+        #[test]
+        fn what_is_appended_has_a_number_of_its_own(
+            (arrived, read) in (0_u64..50).prop_flat_map(|arrived| (Just(arrived), 0..=arrived)),
+            handed_over in any::<bool>(),
+            appended in 1_u64..5,
+        ) {
+            let (mut order, mut out, mut next) = (Order::default(), Vec::new(), read);
+            for seq in 0..arrived {
+                order.push(event(seq), 136);
+                if handed_over {
+                    out.extend(order.pop(|| 0).map(|event| event.seq));
+                }
+            }
+            for _ in 0..appended {
+                next = order.append(event(0), next) + 1;
+            }
+            out.extend(std::iter::from_fn(|| order.take()).map(|event| event.seq));
+            prop_assert_eq!(out, (0..arrived + appended).collect::<Vec<_>>());
+            prop_assert_eq!(next, arrived + appended);
+        }
+
         /// Whatever is lost and however records overtake each other: all that came is handed over
         /// once, in order as long as nothing is late by more than waits.
         #[test]

@@ -107,11 +107,10 @@ impl Stream {
         }
     }
 
-    /// Adds what came by another way than the rings; `next_seq` is the number it gets.
+    /// Adds what came by another way than the rings; `next_seq` is the number it gets, as in [`Order::append`].
     pub(crate) fn add(&mut self, event: Result<Event, DecodeError>, next_seq: &mut u64) {
         if let Some(event) = self.arrived.count(event) {
-            let seq = *next_seq;
-            self.order.push(Event { seq, ..event }, 0);
+            *next_seq = self.order.append(event, *next_seq);
         }
         *next_seq += 1;
     }

@@ -6,7 +6,8 @@
 //! megabyte without a copy on the stack, a child that must act before anything else runs in it, the
 //! order in which the kernel lets tasks run, memory that is shared with the kernel, and what aya does not do with
 //! programs that are loaded already.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "what aya does not wrap")]
 
 mod bpf;
 mod bytes;

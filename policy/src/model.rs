@@ -78,7 +78,7 @@ pub enum WorkdirMode {
 /// `[network]`, from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkMode {
-    /// A network namespace of its own in which nobody is reached; its loopback is up for what resolvers ask.
+    /// A network namespace of its own in which nobody but the jail itself is reached; its loopback is up for what resolvers ask.
     #[default]
     None,
     /// A network namespace with its own loopback.

@@ -88,8 +88,11 @@ fn keeper(kept: &Arc<Mutex<Vec<u8>>>) -> Sink {
     })
 }
 
-// The test that runs this example has a `main` of its own.
-#[allow(dead_code, clippy::print_stdout)]
+#[allow(
+    dead_code,
+    clippy::print_stdout,
+    reason = "the test that runs this example has a `main` of its own"
+)]
 fn main() -> anyhow::Result<()> {
     let entered = enter();
     let command: Vec<OsString> = std::env::args_os().skip(1).collect();

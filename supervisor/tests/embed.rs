@@ -1,5 +1,9 @@
 //! The runner that the documentation has people copy, with the real kernel.
 
+use turnkey_expectations::expected;
+
+expected!(as_root, "watch a jail of root's");
+
 #[path = "../examples/embed.rs"]
 mod embed;
 

@@ -1,5 +1,7 @@
 //! A jail that may talk to some hosts talks to these, and to nobody else.
 
+use turnkey_expectations::expected;
+
 mod others;
 
 use std::io::{Read, Write};
@@ -158,6 +160,10 @@ print(sum(peer.makefile('rb').read() == b'%d' % number for number, peer in enume
     assert_eq!(server.came(), 64);
 }
 
+expected!(
+    who_does_not_read_costs_bounded_memory: at_night,
+    "fills buffers to their end; `allowed::j68_` has their bound"
+);
 #[test]
 fn who_does_not_read_costs_bounded_memory() {
     network_of_its_own();
@@ -235,6 +241,11 @@ time.sleep(3)";
     assert!(sent < 100, "{sent} MiB");
 }
 
+expected!(
+    j51_a_relay_that_is_killed_leaves_nothing: at_night,
+    "waits until the kernel has let go of connections; `lifetime::` has what a killed turnkey \
+     leaves"
+);
 #[test]
 fn j51_a_relay_that_is_killed_leaves_nothing() {
     network_of_its_own();

@@ -1,5 +1,6 @@
 //! `turnkey attach`: groups that others fill, early and late, with groups below.
 
+mod allowance;
 mod limits;
 mod required;
 mod robust;

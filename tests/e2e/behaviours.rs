@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run};
 
 /// The names of the behaviours that were found.
@@ -233,6 +234,10 @@ fn a_program_that_removes_itself_evades() {
     is_named(&ran, "evasion");
 }
 
+expected!(
+    a_program_that_waits_for_the_end_evades: at_night,
+    "it waits, as the program does that it is about; the other behaviours do not"
+);
 #[test]
 fn a_program_that_waits_for_the_end_evades() {
     // A start takes an emulated processor some hundredths of a second.

@@ -7,7 +7,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use turnkey_expectations::expected;
 use turnkey_tests::{NOBODY, Run, as_nobody, eventually, finish, measured, outside};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "the limits of memory, tasks and time are those of `limits::`, met by more programs"
+);
 
 /// Processes of the host that carry this text in their arguments.
 fn pids_with(mark: &str) -> Vec<Pid> {
@@ -255,6 +261,10 @@ fn processor_time(pid: Pid) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
+expected!(
+    j53_spinners_that_ignore_everything_are_ended_by_the_clock: at_night,
+    "five seconds of a clock; `bombs::j53_a_sleeper` has it by day"
+);
 #[test]
 fn j53_spinners_that_ignore_everything_are_ended_by_the_clock() {
     outlives_a_second_and_a_demand("wall-control", SPIN);
@@ -265,6 +275,10 @@ fn j53_spinners_that_ignore_everything_are_ended_by_the_clock() {
     ran.expect((1.0..4.0).contains(&wall), "one second, and a moment");
 }
 
+expected!(
+    j53_the_processor_time_of_all_spinners_counts: at_night,
+    "five seconds of a clock; `limits::` has it by day"
+);
 #[test]
 fn j53_the_processor_time_of_all_spinners_counts() {
     let control = outlives_a_second_and_a_demand("cpu-control", SPIN);

@@ -6,6 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use turnkey_expectations::expected;
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "two hundred jails at once take an emulated processor too long"
+);
+
+expected!(
+    at_night,
+    "two hundred jails take the whole machine; `lifetime::` kills one"
+);
+
 const JAILS: u64 = 200;
 /// One in so many is watched by the monitor, which takes longer to start.
 const WATCHED: u64 = 25;

@@ -2,7 +2,13 @@
 
 use std::process::Command;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, binary, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "planted like other mounts and watched like other files: `filesystem::`, `monitoring::`"
+);
 
 const PROFILE: &str = r#"schema = "turnkey.profile/v1"
 name = "decoys"

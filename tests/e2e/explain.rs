@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, binary};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "a plan is made without asking the kernel"
+);
 
 fn explain(run: &Run, options: &[&str]) -> Value {
     let output = Command::new(binary())

@@ -1,5 +1,12 @@
 //! What `--export` brings out of a hostile workspace, and that it touches nothing else.
 
+use turnkey_expectations::expected;
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "files are brought out by the command, after the jail is gone"
+);
+
 #[path = "export/into.rs"]
 mod into;
 

@@ -6,9 +6,15 @@ use std::ffi::c_long;
 use std::fs::File;
 
 use nix::errno::Errno;
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, eventually, traces};
 
 use crate::tracer::{Call, Calls, Fault, Role, trace};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "hundreds of runs under ptrace, of how the command handles errors"
+);
 
 /// What stands on stdout when the program ran.
 pub const MARK: &str = "the program ran";

@@ -5,10 +5,16 @@ use std::collections::BTreeSet;
 use std::ffi::c_long;
 
 use nix::errno::Errno;
+use turnkey_expectations::expected;
 use turnkey_tests::{Mount, Run, eventually, measured, nothing_is_loaded, scratch};
 
 use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
 use crate::tracer::{BORN_IN_A_GROUP, Call, Fault, HEADS, Role};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "hundreds of runs under ptrace, of how the command handles errors"
+);
 
 /// As the profile has it: the monitor is required.
 const WATCHED: &str = "--network none --leave-nothing";
@@ -128,6 +134,10 @@ fn still_loaded(programs: &BTreeSet<u32>) -> Vec<u32> {
     all.filter(|id| programs.contains(id)).collect()
 }
 
+expected!(
+    a_failure_of_the_monitor_is_named_and_leaves_no_program: at_night,
+    "a run for each call of the monitor that can fail; `faults::` has those of the jail"
+);
 #[test]
 fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
     nothing_is_loaded();

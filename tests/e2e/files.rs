@@ -6,7 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, binary, finish, measured, outside, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "what is planted and collected is looked at by the command"
+);
 
 /// Every path below a directory with its kind, mode, owner, size, times and content.
 fn fingerprint(directory: &Path) -> String {
@@ -91,6 +97,12 @@ fill(sys.argv[2] + '/big', sparse, 1)
 
 const ALL_OF_THEM: &str = "all 100000\nall 100000\nall 1\n";
 
+expected!(
+    j55_a_memory_file_system_is_bounded_in_files_and_in_bytes,
+    j55_a_hundred_thousand_directories_are_memory_of_the_jail,
+    j55_names_and_depths_made_to_hurt_reach_neither_terminal_nor_json: at_night,
+    "a hundred thousand files; `hostile::j55_` and the tests of rendering have the names"
+);
 #[test]
 fn j55_a_memory_file_system_is_bounded_in_files_and_in_bytes() {
     // The control is in memory as well, so that it takes no minute.

@@ -9,7 +9,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{binary, eventually, measured, network_of_its_own, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "pages show what a run of Python tells; this guest's has no compiled modules, and tells \
+     besides that it tries to write them: on 6.12 programs"
+);
+
+expected!(on[PROGRAMS_6_12]);
 
 /// Where a page's reader is at home.
 const HOME: &str = "/home/you";
@@ -23,6 +32,10 @@ fn a_first_profile() {
     walk(include_str!("../../docs/guide/first-profile.md"));
 }
 
+expected!(
+    profiles_from_what_programs_do: at_night,
+    "every command of a long walk; `guide::` has the other one"
+);
 #[test]
 fn profiles_from_what_programs_do() {
     walk(include_str!("../../docs/guide/learn.md"));

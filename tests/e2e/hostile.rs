@@ -4,7 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{binary, finish, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "what is escaped is printed by the command alone"
+);
 
 /// Clears the screen, sets the title, begins a line of turnkey's own, turns it round.
 const HOSTILE: &str =

@@ -2,7 +2,14 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices};
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, Scene, TerminalSession};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "editors and interpreters at a terminal wait for each key, which takes an emulated \
+     processor long; both ends are passed on outside of the jail"
+);
 
 /// A session in which turnkey runs the program, as its caller would start it at a terminal.
 fn session(options: &str, program: &[&str]) -> TerminalSession {

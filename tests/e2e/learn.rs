@@ -1,5 +1,15 @@
 //! What `turnkey learn` writes: what was done runs as before, and what was not is stopped.
 
+use turnkey_expectations::expected;
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "each learns from one run of an interpreter and enforces it in others, which takes \
+     minutes: on 6.12 programs"
+);
+
+expected!(on[PROGRAMS_6_12]);
+
 mod examples;
 mod lasting;
 mod network;

@@ -7,7 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, binary, eventually, nothing_is_loaded};
+
+expected!(on [TRACEPOINT_6_1, NEWEST, NEWEST_TRACEPOINT]);
 
 /// The versions that are loaded.
 fn versions() -> Vec<Value> {

@@ -1,5 +1,7 @@
 //! Limits hold for the whole tree, are named when they end a run, and end it in time.
 
+use turnkey_expectations::expected;
+
 mod met;
 
 use turnkey_tests::{Ran, Run, in_the_guest, measured, outside};
@@ -68,6 +70,11 @@ fn memory_in_tmpfs_counts() {
 const MORE_THAN_FITS: &str = "b = b'x' * (96 << 20)
 print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSwap')))";
 
+expected!(
+    swap_is_no_way_around_the_memory_limit,
+    a_fork_bomb_meets_its_limit,
+    threads_count_as_tasks: on [BY_DAY]
+);
 #[test]
 fn swap_is_no_way_around_the_memory_limit() {
     if in_the_guest() {

@@ -1,5 +1,14 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
+use turnkey_expectations::expected;
+
+expected!(on[ORDINARY_6_12]);
+
+expected!(
+    as_root,
+    "run the command, most of them watched, in places that root has made"
+);
+
 mod allowed;
 mod attach;
 mod behaviours;

@@ -75,16 +75,82 @@ pub fn j36_an_abstract_socket_of_the_host_is_not_there() {
 }
 
 #[test]
-fn loopback_of_its_own_works_when_asked_for() {
+fn a_program_talks_to_its_own_server_in_every_mode() {
     let program = "import socket, threading
 server = socket.create_server(('127.0.0.1', 0))
 threading.Thread(target=lambda: server.accept()[0].sendall(b'hello'), daemon=True).start()
-print(socket.create_connection(server.getsockname()).recv(5).decode())";
-    let ran = Run::new().option("--network loopback").python(program);
-    ran.expect_code(0);
-    ran.expect(ran.stdout == "hello\n", "a connection inside the jail");
-    let without = Run::new().python(program);
-    without.expect(without.code != 0, "not without asking");
+print(socket.create_connection(server.getsockname()).recv(5).decode())
+both = socket.create_server(('::', 0), family=socket.AF_INET6, dualstack_ipv6=True)
+port = both.getsockname()[1]
+for address in ('::1', '127.0.0.1', '::ffff:127.0.0.1', '0.0.0.0', '::'):
+    socket.create_connection((address, port)).close()
+for family, to in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
+    receiver, sender = socket.socket(family, socket.SOCK_DGRAM), socket.socket(family, socket.SOCK_DGRAM)
+    receiver.bind((to, 0))
+    sender.sendto(b'datagram', receiver.getsockname())
+    print(receiver.recv(9).decode())";
+    for mode in ["loopback", "none"] {
+        let option = format!("--network {mode}");
+        let ran = Run::new().option(&option).python(program);
+        ran.expect_code(0);
+        let said = "hello\ndatagram\ndatagram\n";
+        ran.expect(ran.stdout == said, "connections inside the jail");
+        ran.expect(ran.report["risk_score"] == 0, "nothing is held against it");
+    }
+}
+
+#[test]
+fn where_the_jail_itself_does_not_listen_nobody_is_asked() {
+    let program = "import socket
+stream, datagram = socket.create_server(('127.0.0.1', 0)), socket.socket(type=socket.SOCK_DGRAM)
+port = stream.getsockname()[1]
+stream.close()
+for attempt in (lambda: socket.create_connection(('127.0.0.1', port)),
+                lambda: datagram.sendto(b'x', ('127.0.0.1', port)),
+                lambda: socket.create_connection(('127.0.0.1', 6379))):
+    try:
+        attempt()
+        print('made')
+    except OSError as e:
+        print(e.errno)";
+    let ran = Run::new().python(program);
+    ran.expect(ran.stdout == "1\n1\n1\n", "EPERM");
+    let findings = ran.report["findings"].as_array().unwrap();
+    let told = findings.iter().any(|one| one["id"] == "network-connect");
+    ran.expect(told, "the attempts are told");
+}
+
+/// A socket of another namespace in the jail's hands, as standard input can be, reaches nobody there.
+#[test]
+fn a_socket_of_elsewhere_does_not_reach_who_listens_there() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let program = format!(
+        "import socket
+s = socket.socket(fileno=0)
+print(s.connect_ex(('127.0.0.1', {port})))"
+    );
+    let (_, told) = outside(
+        "python3",
+        &["-c", &program.replace("fileno=0", "socket.AF_INET")],
+    );
+    assert_eq!(told, "0\n", "the control");
+    drop(listener.accept().unwrap());
+    let socket = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Inet,
+        nix::sys::socket::SockType::Stream,
+        nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+        None,
+    );
+    let run = Run::new();
+    let mut command = run.command(&["python3", "-c", &program]);
+    command.stdin(socket.unwrap());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let ran = run.end(child, std::time::Instant::now());
+    ran.expect(ran.stdout != "0\n", "it is not connected");
+    ran.expect(listener.accept().is_err(), "nobody came");
 }
 
 #[test]

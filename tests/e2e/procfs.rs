@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, has_x32, in_the_guest, measured, outside, scratch};
 
 /// Says of each path whether anything can be read from it and whether it opens for writing.
@@ -193,6 +194,12 @@ fn the_groups_of_the_jail_are_the_roots_that_it_sees() {
     }
 }
 
+expected!(
+    j40_what_proc_tells_of_the_host_is_covered,
+    j40_every_mask_has_a_kernel_or_is_said_to_have_none,
+    j40_no_setting_of_the_kernel_opens_for_writing,
+    j40_directories_of_devices_are_empty: on [GENERAL_6_12]
+);
 #[test]
 pub fn j40_what_proc_tells_of_the_host_is_covered() {
     let files = masks("FILES");
@@ -295,6 +302,10 @@ pub fn j40_directories_of_devices_are_empty() {
     ran.expect(ran.stdout.is_empty(), "none inside");
 }
 
+expected!(
+    what_ordinary_programs_read_of_proc_is_there: not_on [ORDINARY_6_12],
+    "what is not covered is the same on every kernel; what is covered differs, so that runs"
+);
 #[test]
 fn what_ordinary_programs_read_of_proc_is_there() {
     let ran = Run::new().shell(

@@ -1,6 +1,10 @@
 //! The shipped profiles: real programs that must pass under each, and real programs that must be
 //! stopped.
 
+use turnkey_expectations::expected;
+
+expected!(on[PROGRAMS_6_12]);
+
 mod compile;
 mod go;
 mod harm;

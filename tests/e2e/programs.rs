@@ -2,7 +2,13 @@
 
 use std::process::Command;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, outside, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "which program ran is seen by the hooks of `monitoring::`"
+);
 
 /// A profile on top of `untrusted`, in a directory that no jail sees.
 fn profile(rules: &str) -> (tempfile::TempDir, String) {

@@ -2,7 +2,16 @@
 
 use std::process::Command;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, TerminalSession, binary, finish};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "what is shown on a terminal meanwhile is the command's alone, and takes seconds to \
+     appear: on 6.12 programs"
+);
+
+expected!(on[PROGRAMS_6_12]);
 
 /// Speaks, is silent for longer than turnkey's patience, asks for something, and speaks again.
 const TALKS: &str = "import sys, time
@@ -87,6 +96,10 @@ fn a_long_run_shows_how_it_stands_and_leaves_no_trace_of_it() {
     assert!(asked.starts_with("nobody"), "{shown:?}");
 }
 
+expected!(
+    a_short_run_one_that_is_to_be_quiet_and_a_simple_terminal_show_nothing: at_night,
+    "waits for what must not appear"
+);
 #[test]
 fn a_short_run_one_that_is_to_be_quiet_and_a_simple_terminal_show_nothing() {
     let silent = "import time; time.sleep(2.6)";

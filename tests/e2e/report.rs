@@ -1,5 +1,15 @@
 //! `turnkey report`: a stored report rendered again.
 
+use turnkey_expectations::expected;
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "a stored report is rendered by the command alone, without a jail; the runs that fill it \
+     are ordinary ones: on 6.12 programs"
+);
+
+expected!(on[PROGRAMS_6_12]);
+
 mod advised;
 mod browser;
 mod redaction;

@@ -375,6 +375,19 @@ except OSError as e:
 
 /// The tests of other files that need no root run a second time, by nobody.
 mod again {
+    use turnkey_expectations::expected;
+
+    expected!(
+        not_on[ORDINARY_6_12],
+        "the same tests run here as root; what is different without is the rest of \
+         `rootless::`"
+    );
+    expected!(
+        j23_j24_j28_j45_every_number_of_every_table_is_answered_as_the_table_says: at_night,
+        "every number once more; `syscalls::j23_` has them by day, and other callers \
+         `rootless::`"
+    );
+
     macro_rules! by_nobody {
         ($($file:ident::$test:ident)*) => { $(
             #[test]

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, binary, eventually, nothing_is_loaded};
 
 const FOLDER: &str = "/sys/fs/bpf/turnkey";
@@ -183,6 +184,10 @@ fn jails_side_by_side_keep_to_their_own_rules() {
     assert_eq!(monitor(&["status"]).status.code(), Some(0));
 }
 
+expected!(
+    a_flood_in_one_jail_loses_nothing_of_another: at_night,
+    "floods; the other tests of `shared::` have what jails share"
+);
 #[test]
 fn a_flood_in_one_jail_loses_nothing_of_another() {
     nothing_is_loaded();
@@ -412,6 +417,10 @@ const TAKEN: [(&str, &str); 3] = [
     ),
 ];
 
+expected!(
+    a_folder_that_somebody_else_made_keeps_nobody_from_running: at_night,
+    "loads the programs for each kind of folder; `shared::what_somebody_else` has one"
+);
 /// As `mount -t bpf bpf /sys/fs/bpf` makes it: everybody may make directories in it. Takes some seconds: the programs are
 /// loaded for each way by the run and by `monitor load`.
 #[test]

@@ -1,5 +1,7 @@
 //! `--to`: each receiver's own copy of what it was told, held against the report.
 
+use turnkey_expectations::expected;
+
 mod https;
 mod journal;
 mod reach;
@@ -301,6 +303,10 @@ fn a_receiver_that_is_gone_in_the_middle_of_a_run_ends_nothing() {
     );
 }
 
+expected!(
+    a_receiver_that_never_answers_holds_neither_the_jail_nor_the_end_up: at_night,
+    "five seconds of a clock; the tests of the queue have it by day"
+);
 /// Longer than other tests: the time that turnkey waits is the thing.
 #[test]
 fn a_receiver_that_never_answers_holds_neither_the_jail_nor_the_end_up() {

@@ -6,7 +6,13 @@ use std::process::{Output, Stdio};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, finish, open_to_all, outside, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "what a program belongs to is found out by the command"
+);
 
 /// A home with installations in it, as a caller would have one.
 struct Home {

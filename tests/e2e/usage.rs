@@ -1,6 +1,12 @@
 //! Bad input: a clear error that names the place and the fix, status 125, nothing left behind.
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, binary};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "bad command lines and profiles are refused before the kernel is asked"
+);
 
 fn refused(options: &str, program: &[&str]) -> Ran {
     let run = Run::new();

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime, clock_settime};
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, as_nobody, eventually, measured, open_to_all, scratch};
+
+expected!(on[LSM_6_12]);
 
 /// A caller may have both, as who plays music has.
 #[test]

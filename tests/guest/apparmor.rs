@@ -6,7 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::NOBODY;
+
+expected!(on[LSM_6_12]);
 
 /// Two profiles, as the compiler leaves them: apparmor/profiles.txt.
 const PROFILES: &[u8] = include_bytes!("apparmor/profiles.bin");

@@ -3,7 +3,10 @@
 
 use std::process::{Command, Output};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, binary};
+
+expected!(on[LSM_6_12]);
 
 /// Moves the shell into a group of the engine's, to which the first group hands controllers down, and becomes the rest.
 const IN_A_GROUP: &str = r#"

@@ -3,7 +3,10 @@
 use std::fs;
 
 use nix::sys::resource::{Resource, setrlimit};
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, measured};
+
+expected!(on[CROWD_6_12]);
 
 const THRONG: &str = include_str!("../attacks/throng.c");
 

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, scratch};
+
+expected!(on [BY_DAY, LSM_6_12, NEWEST]);
 
 mod relatives;
 

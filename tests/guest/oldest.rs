@@ -1,6 +1,9 @@
 //! The oldest kernel that turnkey is tried on.
 
+use turnkey_expectations::expected;
 use turnkey_tests::Run;
+
+expected!(on[OLDEST_6_1]);
 
 #[test]
 fn the_default_profile_runs_and_the_report_says_what_the_kernel_is_too_old_for() {

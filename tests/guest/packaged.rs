@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::{eventually, scratch};
+
+expected!(on[PACKAGED_6_12]);
 
 /// The package, where `cargo xtask vm` puts it.
 const PACKAGE: &str = "/opt/turnkey/turnkey.deb";

@@ -6,7 +6,10 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Instant;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, eventually, outside, scratch};
+
+expected!(on [LSM_6_12, TRACEPOINT_6_12]);
 
 /// Stored credentials are cat's own here; `untrusted` kills everybody else for reading them.
 const OWNER: &str = r#"

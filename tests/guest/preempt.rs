@@ -136,6 +136,9 @@ fn left_out(ran: &Ran) -> u64 {
 
 mod whole {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(on PREEMPT);
 
     #[test]
     fn m22_tasks_that_meet_in_a_hook_are_each_decided_on_by_their_own_file() {
@@ -152,8 +155,11 @@ mod kills {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
     use std::time::Instant;
+    use turnkey_expectations::expected;
 
     use super::*;
+
+    expected!(on[NEWEST_TRACEPOINT]);
 
     /// How often it is tried, each time by a jail of its own: the first attempt that is seen ends one.
     const ATTEMPTS: u64 = 10;

@@ -7,7 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use turnkey_expectations::expected;
 use turnkey_tests::{open_to_all, scratch};
+
+expected!(on[SYSTEMD_6_12]);
 
 /// Boots systemd on the units of `$1`, until one of them ends it. Only what is below it is in its group:
 /// one with processes of its own has no limited children.

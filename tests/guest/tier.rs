@@ -100,6 +100,9 @@ fn monitor(what: &str) -> bool {
 
 mod lsm {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(on [BY_DAY, LSM_6_12, MONITOR_6_1, NEWEST]);
 
     #[test]
     fn doctor_shows_the_lsm_tier_and_names_the_hooks_that_the_kernel_lacks() {
@@ -124,8 +127,11 @@ mod lsm {
 mod price {
     use std::io::Read;
     use std::process::{Child, Stdio};
+    use turnkey_expectations::expected;
 
     use super::*;
+
+    expected!(on[LSM_6_12]);
 
     /// A run that is watched until it is killed.
     fn lasting(run: &Run) -> Child {
@@ -165,9 +171,12 @@ mod price {
 }
 
 mod tracepoint {
+    use turnkey_expectations::expected;
     use turnkey_tests::Ran;
 
     use super::*;
+
+    expected!(on [TRACEPOINT_6_12, TRACEPOINT_6_1, NEWEST_TRACEPOINT]);
 
     /// Rules on all the kinds that programs at the entry of functions are for, about a file that is not there.
     const RULES: &str = "[[rule]]\nid = \"names\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\n\

@@ -1,6 +1,9 @@
 //! A kernel that was started without Landlock in `lsm=`.
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, scratch};
+
+expected!(on[WITHOUT_LANDLOCK_6_12]);
 
 /// Every layer but Landlock.
 const OPTIONAL: &str = r#"schema = "turnkey.profile/v1"

@@ -3,7 +3,8 @@
 //! A run lives for milliseconds, and allocates half a megabyte in three threads. By default each thread begins an arena
 //! of its own, that grows by a page at a time with a system call for each; and what is freed at the end of the heap goes
 //! back to the kernel, to be asked for again a moment later.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "how the C library gives memory")]
 
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};

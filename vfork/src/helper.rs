@@ -1,5 +1,9 @@
 //! The owner of a child that runs beside its maker.
-#![allow(unsafe_code)]
+
+#![expect(
+    unsafe_code,
+    reason = "a process in this one's memory, beside its maker"
+)]
 
 use std::ffi::{c_int, c_void};
 use std::fmt;

@@ -8,7 +8,8 @@
 //! The child has the thread-local storage of the thread that made it, which may go on meanwhile. So a child must
 //! neither allocate nor lock nor unwind, and where its maker goes on, it must make its system calls without the C library, which
 //! leaves `errno` there: by `rustix`.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "a process in this one's memory")]
 
 mod helper;
 

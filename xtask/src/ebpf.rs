@@ -22,7 +22,7 @@ use toolchain::Toolchain;
 
 /// The arguments of `ebpf`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct EbpfArguments {
     /// Change nothing; fail when the committed object is not the one these sources give
     #[arg(long)]
     check: bool,
@@ -32,7 +32,7 @@ pub struct Arguments {
 }
 
 /// Builds or checks the object.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &EbpfArguments) -> Result<()> {
     let root = workspace::root();
     if arguments.check {
         check(&root)
@@ -51,10 +51,15 @@ fn lock_path(root: &Path) -> PathBuf {
     root.join("monitor/bpf/turnkey.bpf.lock")
 }
 
-/// Builds the object and writes it with its lock. Prefers the toolchain of the last build.
-fn build(root: &Path) -> Result<()> {
+/// The toolchain of the last build where it is present, or another.
+fn toolchain_of_last_build(root: &Path) -> Result<Toolchain> {
     let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
-    let toolchain = toolchain::choose(recorded.as_ref())?;
+    toolchain::choose(recorded.as_ref())
+}
+
+/// Builds the object and writes it with its lock.
+fn build(root: &Path) -> Result<()> {
+    let toolchain = toolchain_of_last_build(root)?;
     // Kept between builds, so that only the two crates of ours are compiled again.
     let object = compile::compile(
         root,
@@ -78,8 +83,7 @@ fn build(root: &Path) -> Result<()> {
 
 /// Builds the programs with their lines, and a turnkey that carries them and prints what they say.
 fn build_with_log(root: &Path) -> Result<()> {
-    let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
-    let toolchain = toolchain::choose(recorded.as_ref())?;
+    let toolchain = toolchain_of_last_build(root)?;
     let folder = workspace::target_folder().join("ebpf-log");
     let object = compile::compile(root, &folder, &toolchain, &["log"])?;
     let path = folder.join("turnkey.bpf.o");
@@ -108,10 +112,7 @@ pub fn committed_and_changed(
     change: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<(Vec<u8>, Vec<u8>)> {
     let root = workspace::root();
-    let recorded = Lock::read(&lock_path(&root))
-        .ok()
-        .map(|lock| lock.toolchain);
-    let toolchain = toolchain::choose(recorded.as_ref())?;
+    let toolchain = toolchain_of_last_build(&root)?;
     let folder = workspace::target_folder().join("mutants");
     let changed = compile::compile_changed(&root, &folder, &toolchain, &[], change)?;
     Ok((committed()?, changed))

@@ -15,11 +15,13 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::setup::PackageList;
+use crate::workspace::Programs;
 use crate::{command, setup, workspace};
 
 /// The arguments of `fuzz`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct FuzzArguments {
     /// Seconds that each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -56,11 +58,11 @@ const COVERAGE: [&str; 6] = [
 ];
 
 /// Fuzzes one target or all; a finding is an error that names the input.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FuzzArguments) -> Result<()> {
     if arguments.target.as_deref() == Some("differential") {
         return differential::run(arguments);
     }
-    setup::ensure(&[setup::BUILD, setup::FUZZ])?;
+    setup::ensure(&[PackageList::Build, PackageList::Fuzz])?;
     let targets = build()?;
     let chosen = choose(&targets, arguments.target.as_deref())?;
     if let (false, [(_, program)]) = (arguments.input.is_empty(), chosen.as_slice()) {
@@ -71,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// A short run of every target, as part of the tests.
 pub fn run_briefly() -> Result<()> {
-    run(&Arguments {
+    run(&FuzzArguments {
         seconds: 10,
         input: Vec::new(),
         seed: None,
@@ -121,37 +123,40 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
     } else {
         eprintln!("fuzzing without the address sanitizer: this compiler comes without it");
     }
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
-        .args(["build", "--release", "--locked", "--target", &rustc.host])
-        .arg("--message-format=json-render-diagnostics")
+        .args(["--release", "--locked", "--target", &rustc.host])
         .arg("--target-dir")
         .arg(work())
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .env("RUSTC_BOOTSTRAP", "1")
-        .current_dir(folder())
-        .stderr(Stdio::inherit());
-    let built = command::output(&mut build)?;
-    let targets: BTreeMap<String, PathBuf> =
-        workspace::executables(&built, "bin").into_iter().collect();
+        .current_dir(folder());
+    let programs = Programs::build(&mut build)?;
+    let targets: BTreeMap<String, PathBuf> = programs.of_kind("bin").into_iter().collect();
     if targets.is_empty() {
         bail!("no target was built in {}", folder().display());
     }
     Ok(targets)
 }
 
-/// Checks that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
+/// The check that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
 /// linked, and the fuzzer's engine is not built.
-pub fn check() -> Result<()> {
+pub fn check() -> Command {
     let mut check = command::cargo();
     check
-        .args(["check", "--quiet", "--locked", "--target-dir"])
+        .args([
+            "check",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+        ])
+        .arg("--target-dir")
         .arg(work().join("check"))
         .env("CARGO_ENCODED_RUSTFLAGS", "--cfg=fuzzing\x1f-Dwarnings")
         // An engine from elsewhere, which the check does not ask for.
-        .env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a")
-        .current_dir(folder());
-    command::check(&mut check)
+        .env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
+    check
 }
 
 /// The facts about the compiler.

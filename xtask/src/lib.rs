@@ -3,8 +3,8 @@
 //! A library, because the lab runs commands, installs packages and builds turnkey in the same way.
 
 pub mod command;
-pub mod dist;
 mod ebpf;
+pub mod expectations;
 mod fuzz;
 pub mod machine;
 mod other;
@@ -26,25 +26,25 @@ const TURNKEY_FAILED: u8 = 125;
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", about = "The task runner of turnkey")]
-enum Task {
+enum Subcommand {
     /// Installs what is missing on Debian and Ubuntu, names it elsewhere
-    Setup(setup::Arguments),
+    Setup(setup::SetupArguments),
     /// Installs what is missing, builds turnkey and runs it: cargo xtask run -- run -- python3 x.py
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Installs what is missing, builds turnkey and runs all tests
-    Test(test::Arguments),
+    Test(test::TestArguments),
     /// Runs the end-to-end tests on other kernels, in an emulated machine with pure cgroup v2
-    Vm(other::Arguments),
+    Vm(other::ForwardedArguments),
     /// Builds what measures and shows turnkey, and becomes it: the same as `cargo lab`
-    Lab(other::Arguments),
+    Lab(other::ForwardedArguments),
     /// Runs every example in its jail: the same as `cargo lab demo`
-    Demo(other::Arguments),
+    Demo(other::ForwardedArguments),
     /// Makes a static binary, a .deb and a tarball, in target/dist
-    Dist(dist::Arguments),
+    Dist(other::ForwardedArguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
-    Ebpf(ebpf::Arguments),
+    Ebpf(ebpf::EbpfArguments),
     /// Gives what reads bytes from outside bytes that nobody thought of
-    Fuzz(fuzz::Arguments),
+    Fuzz(fuzz::FuzzArguments),
     /// Checks the rules of the house: format, lints, dependency direction, unsafe, words, lengths
     Tidy,
 }
@@ -52,11 +52,11 @@ enum Task {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
-    let task = Task::parse();
+    let task = Subcommand::parse();
     let code_of_failure = match task {
         // The caller of `run` reads the exit codes of turnkey, so a build that failed must not
         // look like the status of the program.
-        Task::Run(_) => ExitCode::from(TURNKEY_FAILED),
+        Subcommand::Run(_) => ExitCode::from(TURNKEY_FAILED),
         _ => ExitCode::FAILURE,
     };
     match perform(&task) {
@@ -68,17 +68,17 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn perform(task: &Task) -> Result<()> {
+fn perform(task: &Subcommand) -> Result<()> {
     match task {
-        Task::Setup(arguments) => setup::run(arguments),
-        Task::Run(arguments) => run::run(arguments),
-        Task::Test(arguments) => test::run(arguments),
-        Task::Vm(arguments) => other::machines(arguments),
-        Task::Lab(arguments) => other::lab(arguments),
-        Task::Demo(arguments) => other::demo(arguments),
-        Task::Dist(arguments) => dist::run(arguments),
-        Task::Ebpf(arguments) => ebpf::run(arguments),
-        Task::Fuzz(arguments) => fuzz::run(arguments),
-        Task::Tidy => tidy::run(),
+        Subcommand::Setup(arguments) => setup::run(arguments),
+        Subcommand::Run(arguments) => run::run(arguments),
+        Subcommand::Test(arguments) => test::run(arguments),
+        Subcommand::Vm(arguments) => other::machines(arguments),
+        Subcommand::Lab(arguments) => other::lab(arguments),
+        Subcommand::Demo(arguments) => other::demo(arguments),
+        Subcommand::Dist(arguments) => other::packages(arguments),
+        Subcommand::Ebpf(arguments) => ebpf::run(arguments),
+        Subcommand::Fuzz(arguments) => fuzz::run(arguments),
+        Subcommand::Tidy => tidy::run(),
     }
 }

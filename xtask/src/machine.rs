@@ -20,19 +20,11 @@ pub struct Machine {
     /// True when root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
     in_user_namespace: bool,
     in_container: bool,
-    groups: Groups,
+    /// True when a hierarchy of control groups of version 2 is mounted.
+    has_groups: bool,
     types: Types,
     /// True when `bpf` is in the kernel's list of security modules; `None` when the list cannot be read.
     has_bpf_lsm: Option<bool>,
-}
-
-/// The control groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Groups {
-    /// A hierarchy of version 2 is mounted.
-    Version2,
-    /// No hierarchy of version 2 is mounted.
-    None,
 }
 
 /// The types of the kernel, without which no program of the monitor is loaded.
@@ -69,7 +61,7 @@ pub fn look() -> Machine {
         in_user_namespace: is_elsewhere("user", FIRST_USERS),
         in_container: is_elsewhere("pid", FIRST_PROCESSES),
         // What another mount hides is in the list all the same.
-        groups: groups(&read("/proc/self/mounts"), |place| {
+        has_groups: has_groups(&read("/proc/self/mounts"), |place| {
             Path::new(place).join("cgroup.procs").exists()
         }),
         types: types(),
@@ -84,10 +76,8 @@ impl Machine {
     #[must_use]
     pub fn shows(&self) -> Shows {
         let is_hosts_root = self.is_root && !self.in_user_namespace;
-        let watches = is_hosts_root
-            && self.lacks.is_empty()
-            && self.groups == Groups::Version2
-            && self.types == Types::There;
+        let watches =
+            is_hosts_root && self.lacks.is_empty() && self.has_groups && self.types == Types::There;
         let makes_none =
             is_hosts_root && self.lacks.iter().any(|name| OF_EVERY_JAIL.contains(name));
         if watches {
@@ -124,9 +114,9 @@ impl Machine {
             Types::NoSys => "nothing is known of BTF, because /sys is not mounted",
             Types::Missing => "no BTF",
         };
-        let groups = match self.groups {
-            Groups::Version2 => "control groups v2 are mounted",
-            Groups::None => "no control groups v2 are mounted",
+        let groups = match self.has_groups {
+            true => "control groups v2 are mounted",
+            false => "no control groups v2 are mounted",
         };
         let lsm = match self.has_bpf_lsm {
             Some(true) => "BPF LSM acts (forbidden acts do not happen)",
@@ -168,10 +158,10 @@ impl Machine {
         if !self.lacks.is_empty() {
             return "run this as root with all capabilities";
         }
-        match (self.types, self.groups) {
-            (Types::NoSys, _) => "mount -t sysfs sysfs /sys",
-            (Types::Missing, _) => "boot a kernel built with CONFIG_DEBUG_INFO_BTF",
-            (Types::There, _) => "mount control groups, by the command that `turnkey run` names",
+        match self.types {
+            Types::NoSys => "mount -t sysfs sysfs /sys",
+            Types::Missing => "boot a kernel built with CONFIG_DEBUG_INFO_BTF",
+            Types::There => "mount control groups, by the command that `turnkey run` names",
         }
     }
 }
@@ -237,17 +227,13 @@ fn memory(meminfo: &str) -> u64 {
         / 1024
 }
 
-fn groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> Groups {
+fn has_groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> bool {
     let is_version_2 = |line: &str| {
         let mut fields = line.split(' ').skip(1);
         let place = fields.next().unwrap_or_default();
         fields.next() == Some("cgroup2") && is_there(place)
     };
-    if mounts.lines().any(is_version_2) {
-        Groups::Version2
-    } else {
-        Groups::None
-    }
+    mounts.lines().any(is_version_2)
 }
 
 fn types() -> Types {
@@ -290,7 +276,7 @@ mod tests {
             lacks: Vec::new(),
             in_user_namespace: false,
             in_container: false,
-            groups: Groups::Version2,
+            has_groups: true,
             types: Types::There,
             has_bpf_lsm: Some(true),
         }
@@ -322,7 +308,7 @@ mod tests {
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
-        assert!(lacking(|it| it.groups = Groups::None).contains("mount control groups"));
+        assert!(lacking(|it| it.has_groups = false).contains("mount control groups"));
         let user_in_a_container = lacking(|it| {
             it.is_root = false;
             it.in_container = true;
@@ -392,16 +378,10 @@ mod tests {
         let hybrid = "cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n\
                       none /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let there = |place: &str| place == "/sys/fs/cgroup/unified";
-        assert_eq!(groups(hybrid, there), Groups::Version2);
-        assert_eq!(
-            groups(hybrid, |_| false),
-            Groups::None,
-            "something hides it"
-        );
-        assert_eq!(
-            groups("cgroup /sys/fs/cgroup/unified cgroup rw 0 0\n", there),
-            Groups::None
-        );
+        assert!(has_groups(hybrid, there));
+        assert!(!has_groups(hybrid, |_| false), "something hides it");
+        let other = "cgroup /sys/fs/cgroup/unified cgroup rw 0 0\n";
+        assert!(!has_groups(other, there));
         assert!(holds_bpf("lockdown,capability,landlock,bpf\n"));
         assert!(!holds_bpf("lockdown,capability,bpfx\n") && !holds_bpf(""));
     }

@@ -1,30 +1,31 @@
 //! Programs outside of this crate, so that whoever runs turnkey does not wait until they are compiled: the lab, in a
-//! workspace of its own because its crates draw and count, and the machines that boot other kernels.
+//! workspace of its own because its crates draw and count, the machines that boot other kernels, and the packages.
 
 use std::ffi::{OsStr, OsString};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 
 /// The arguments of such a program.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-pub struct Arguments {
+pub struct ForwardedArguments {
     /// Handed on as they are
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
 /// Builds the lab and becomes it.
-pub fn lab(arguments: &Arguments) -> Result<()> {
+pub fn lab(arguments: &ForwardedArguments) -> Result<()> {
     become_lab(&arguments.words)
 }
 
 /// The same, for the one command of the lab that is part of what must hold before a change lands.
-pub fn demo(arguments: &Arguments) -> Result<()> {
+pub fn demo(arguments: &ForwardedArguments) -> Result<()> {
     let name = OsStr::new("demo").to_owned();
     let words: Vec<_> = std::iter::once(name)
         .chain(arguments.words.iter().cloned())
@@ -33,26 +34,32 @@ pub fn demo(arguments: &Arguments) -> Result<()> {
 }
 
 fn become_lab(words: &[OsString]) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+    setup::ensure(&[PackageList::Build])?;
     let mut lab = run("lab/Cargo.toml");
     command::become_it(lab.arg("--").args(words))
 }
 
 /// Builds the program that boots other kernels, and becomes it.
-pub fn machines(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
-    command::become_it(run_machines().args(&arguments.words))
+pub fn machines(arguments: &ForwardedArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
+    command::become_it(run_package("turnkey-machines").args(&arguments.words))
+}
+
+/// Builds the program that makes packages, and becomes it.
+pub fn packages(arguments: &ForwardedArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
+    command::become_it(run_package("turnkey-packaging").args(&arguments.words))
 }
 
 /// Runs, in a machine with BPF LSM, the tests that only it can run; how many those are.
 pub fn machine_by_day() -> Result<usize> {
-    let passed = command::output(run_machines().arg("--by-day").stderr(Stdio::inherit()))?;
+    let passed = command::output(run_package("turnkey-machines").arg("--by-day"))?;
     passed.trim().parse().context("no number of passed tests")
 }
 
-fn run_machines() -> Command {
+fn run_package(name: &str) -> Command {
     let mut run = run("Cargo.toml");
-    run.args(["--package", "turnkey-machines", "--"]);
+    run.args(["--package", name, "--"]);
     run
 }
 

@@ -8,18 +8,19 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::machine::{self, Shows};
+use crate::setup::PackageList;
 use crate::{command, setup, workspace};
 
 /// The arguments of `run`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct RunArguments {
     /// Arguments of turnkey, after `--`
     #[arg(last = true, required = true, value_name = "ARGUMENTS OF TURNKEY")]
     turnkey: Vec<OsString>,
 }
 
 /// Installs what is missing, builds, and becomes turnkey.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &RunArguments) -> Result<()> {
     // Before anything is installed or compiled: who cannot be shown much should know it now.
     let machine = machine::look();
     if !workspace::is_quick_built() || machine.shows() != Shows::Everything {
@@ -32,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             machine.fix()
         );
     }
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+    setup::ensure(&[PackageList::Build, PackageList::Examples])?;
     let turnkey = workspace::build_quick()?;
     let mut words = arguments.turnkey.clone();
     if machine.shows() == Shows::JailAlone {

@@ -1,17 +1,16 @@
 //! `cargo xtask setup`: installs what is missing on Debian and Ubuntu, names it elsewhere.
 
-mod elsewhere;
 mod needs;
 mod packages;
 mod programs;
 
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 
-use needs::{BPF_COMPILER, BPF_LINKER, Need};
-pub use needs::{BUILD, CORPUS, END_TO_END, EXAMPLES, FUZZ, GUEST, PEERS, REPORTS};
+pub use needs::PackageList;
+use needs::PackageTable;
 use programs::ensure_bpf_linker;
 pub use programs::ensure_nextest;
 
@@ -19,7 +18,7 @@ use crate::ebpf::toolchain;
 
 /// The arguments of `setup`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct SetupArguments {
     /// Install nothing; fail when something is missing
     #[arg(long)]
     check: bool,
@@ -28,13 +27,23 @@ pub struct Arguments {
     ebpf: bool,
 }
 
+/// The lists of everybody; the others belong to one task.
+const OF_ALL: [PackageList; 6] = [
+    PackageList::Build,
+    PackageList::EndToEnd,
+    PackageList::Examples,
+    PackageList::Fuzz,
+    PackageList::Guest,
+    PackageList::Reports,
+];
+
 /// Installs, or with `--check` names, whatever the tasks need.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &SetupArguments) -> Result<()> {
     let started = Instant::now();
     if arguments.check {
         check(arguments.ebpf)?;
     } else {
-        ensure(&[BUILD, END_TO_END, EXAMPLES, FUZZ, GUEST, REPORTS])?;
+        ensure(&OF_ALL)?;
         ensure_nextest()?;
         if arguments.ebpf {
             ensure_ebpf()?;
@@ -44,25 +53,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that every package of these lists is there.
-pub fn ensure(lists: &[&'static [Need]]) -> Result<()> {
-    let mut missing = needs::missing(lists);
-    if !packages::may_install()? {
+/// Sees to it that every package of these lists is there, or says how to get it.
+pub fn ensure(lists: &[PackageList]) -> Result<()> {
+    let packages = PackageTable::read()?;
+    let mut missing = packages.missing(lists);
+    let may_install = packages::may_install()?;
+    if !may_install {
         // Nobody is asked for what a task can go on without.
-        missing.retain(|need| !need.is_optional());
+        missing.retain(|need| !need.optional);
     }
     if missing.is_empty() {
         return Ok(());
     }
-    packages::install(&missing)?;
-    let mut still = needs::missing(lists);
-    still.retain(|need| !need.is_optional());
-    if !still.is_empty() {
-        bail!(
-            "still missing after the installation:\n{}",
-            needs::listed(&still)
-        );
+    if !may_install {
+        bail!("{}", packages::advice(&packages, &missing));
     }
+    packages::install(&missing)?;
+    missing = packages.missing(lists);
+    missing.retain(|need| !need.optional);
+    ensure!(
+        missing.is_empty(),
+        "still missing after the installation:\n{}",
+        needs::listed(&missing)
+    );
     Ok(())
 }
 
@@ -74,35 +87,34 @@ fn ensure_ebpf() -> Result<()> {
 
 /// The system's part in building the BPF object. A nightly with its sources serves as well
 /// as Debian's compiler, and LLVM is needed only to build the linker.
-fn ebpf_needs() -> Vec<&'static [Need]> {
+fn ebpf_needs() -> Vec<PackageList> {
     let mut lists = Vec::new();
     if toolchain::any().is_none() {
-        lists.push(BPF_COMPILER);
+        lists.push(PackageList::BpfCompiler);
     }
     if !programs::has_bpf_linker() {
-        lists.push(BPF_LINKER);
+        lists.push(PackageList::BpfLinker);
     }
     lists
 }
 
 /// Names what is missing.
 fn check(with_ebpf: bool) -> Result<()> {
-    let mut lists = vec![BUILD, END_TO_END, EXAMPLES, FUZZ, GUEST, REPORTS];
+    let mut lists = OF_ALL.to_vec();
     if with_ebpf {
         lists.extend(ebpf_needs());
     }
-    let mut missing = needs::missing(&lists);
-    missing.retain(|need| !need.is_optional());
+    let packages = PackageTable::read()?;
+    let mut missing = packages.missing(&lists);
+    missing.retain(|need| !need.optional);
     let mut advice = Vec::new();
     if !missing.is_empty() {
-        advice.push(packages::advice(&missing));
+        advice.push(packages::advice(&packages, &missing));
     }
     if with_ebpf && toolchain::any().is_none() {
         advice.push(toolchain::HOW_TO_GET_ONE.to_owned());
     }
     advice.extend(programs::advice(with_ebpf));
-    if advice.is_empty() {
-        return Ok(());
-    }
-    bail!("{}", advice.join("\n"))
+    ensure!(advice.is_empty(), "{}", advice.join("\n"));
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! `cargo xtask test`: the tests for people who wait: the pure ones and the end-to-end ones on the real kernel, then
 //! in one guest those that only its kernel can run. `--nightly` runs here what takes longer.
 
-mod lists;
 mod times;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -14,14 +13,16 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
+use crate::expectations::{Says, Words};
 use crate::machine::{self, Shows};
-use crate::unable::{self, Unable};
+use crate::setup::PackageList;
+use crate::unable::Unable;
 use crate::{command, fuzz, other, roll_call, setup, workspace};
 use times::Times;
 
 /// The arguments of `test`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct TestArguments {
     /// Also the tests of this host that take longer, the examples in the documentation, and the fuzzer for a while
     #[arg(long)]
     nightly: bool,
@@ -34,18 +35,18 @@ pub struct Arguments {
 const END_TO_END: &str = "turnkey-tests";
 
 /// Installs what is missing, builds, and runs the tests.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &TestArguments) -> Result<()> {
     let machine = machine::look();
     eprintln!("{machine}");
     let unable = Unable::of(&machine)?;
     setup::ensure(match unable.nothing() {
         true => &[
-            setup::BUILD,
-            setup::EXAMPLES,
-            setup::END_TO_END,
-            setup::REPORTS,
+            PackageList::Build,
+            PackageList::Examples,
+            PackageList::EndToEnd,
+            PackageList::Reports,
         ],
-        false => &[setup::BUILD],
+        false => &[PackageList::Build],
     })?;
     setup::ensure_nextest()?;
     if !arguments.filters.is_empty() {
@@ -70,24 +71,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     )?)?;
     refuse_unrun(&listing)?;
     let named = listing.names();
-    lists::refuse_stale(&named)?;
-    unable::refuse_stale(&named)?;
-    let by_day: Vec<&(String, String)> = named
-        .iter()
-        .filter(|(binary, test)| !lists::is_nightly(binary, test))
-        .collect();
-    call_the_roll(&by_day)?;
-    let left_out = unable.told(&named);
-    let here = named.iter().filter(|(binary, test)| {
-        let is_wanted = arguments.nightly || !lists::is_nightly(binary, test);
-        is_wanted && !unable.has(binary, test)
+    let words = Words::ask(listing.binaries())?;
+    let by_day = |(binary, test): &&(String, String)| !words.say(Says::AtNight, binary, test);
+    let named_by_day: Vec<&(String, String)> = named.iter().filter(by_day).collect();
+    call_the_roll(&named_by_day)?;
+    let left_out = unable.told(&words, &named);
+    let here = named.iter().filter(|test| {
+        let is_wanted = arguments.nightly || by_day(test);
+        is_wanted && !unable.has(&words, &test.0, &test.1)
     });
     let here = here.count();
     eprintln!("{here} tests on this host{}", times.last("host"));
     if let Some(left_out) = &left_out {
         eprintln!("{left_out}");
     }
-    let on_host = times.take("host", || on_this_host(turnkey, arguments.nightly, &unable));
+    let on_host = times.take("host", || {
+        on_this_host(turnkey, arguments.nightly, &words, &unable)
+    });
     let in_guest = if unable.nothing() {
         eprintln!("a guest with BPF LSM{}", times.last("guest"));
         times.take("guest", other::machine_by_day)
@@ -161,13 +161,16 @@ pub fn loaded_once(turnkey: &Path, inner: Command) -> Command {
     outer
 }
 
-fn on_this_host(turnkey: &Path, nightly: bool, unable: &Unable) -> Result<()> {
+fn on_this_host(turnkey: &Path, nightly: bool, words: &Words, unable: &Unable) -> Result<()> {
     let mut nextest = nextest(turnkey, "run");
     let wanted = match nightly {
         true => "all()".to_owned(),
-        false => lists::filter(),
+        false => format!("not {}", words.filter(Says::AtNight)),
     };
-    nextest.args(["--filter-expr", &format!("{wanted}{}", unable.filter())]);
+    nextest.args([
+        "--filter-expr",
+        &format!("{wanted}{}", unable.filter(words)),
+    ]);
     let started = Instant::now();
     let passed = loaded_once(turnkey, nextest).status()?.success();
     if !passed {
@@ -191,6 +194,8 @@ fn examples_in_documentation() -> Result<()> {
             "turnkey-jailer",
             "--package",
             "turnkey-supervisor",
+            "--package",
+            "turnkey-expectations",
         ])
         .current_dir(workspace::root());
     command::check(&mut cargo)
@@ -208,6 +213,7 @@ struct Listing {
 struct Suite {
     package_name: String,
     binary_name: String,
+    binary_path: PathBuf,
     testcases: BTreeMap<String, Case>,
 }
 
@@ -238,6 +244,12 @@ impl Listing {
                 .collect()
         };
         suites.flat_map(of_suite).collect()
+    }
+
+    /// Every test binary, by its name.
+    fn binaries(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let suites = self.rust_suites.values();
+        suites.map(|suite| (&*suite.binary_name, &*suite.binary_path))
     }
 }
 
@@ -283,6 +295,7 @@ mod tests {
         serde_json::json!({ "rust-suites": { "suite": {
             "package-name": package,
             "binary-name": "e2e",
+            "binary-path": "/e2e",
             "testcases": { "kills": {
                 "ignored": ignored,
                 "filter-match": { "status": status },

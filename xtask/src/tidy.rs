@@ -1,30 +1,28 @@
 //! `cargo xtask tidy`: the rules of the house as checks.
 //!
 //! Every check is a plain function from text to problems, so that its own tests can show it
-//! a violation.
+//! a violation; what rustfmt, clippy and the compiler can tell, they tell.
 
-mod comments;
 mod cycles;
 mod dependencies;
-mod length;
 mod links;
-mod locks;
+mod patterns;
 mod prototypes;
 mod tree;
 mod unsafety;
-mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::setup::PackageList;
 use crate::{command, fuzz, setup, workspace};
-use tree::File;
 
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq)]
-pub struct Problem {
+pub struct TidyProblem {
     /// The file's path in the checkout.
     path: PathBuf,
     /// Counted from 1; 0 when it is about the whole file.
@@ -33,7 +31,7 @@ pub struct Problem {
     message: String,
 }
 
-impl Problem {
+impl TidyProblem {
     fn new(path: &Path, line: usize, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -43,7 +41,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TidyProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.path.display())?;
         if self.line > 0 {
@@ -53,27 +51,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The checks of single files, in the order of their messages.
-const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 6] = [
-    unsafety::check,
-    words::check,
-    comments::check,
-    prototypes::check,
-    length::check,
-    locks::check,
-];
-
 /// Runs every check; fails when one finds something.
 pub fn run() -> Result<()> {
+    // Build scripts run and look for libraries.
+    setup::ensure(&[PackageList::Build])?;
     let root = workspace::root();
     let files = tree::tracked(&root)?;
     let mut problems = dependencies::check(&root)?;
-    problems.extend(unsafety::check_table(&files));
-    for check in FILE_CHECKS {
-        problems.extend(files.iter().flat_map(check));
-    }
+    problems.extend(files.iter().flat_map(unsafety::check));
+    problems.extend(patterns::check(&files)?);
+    problems.extend(prototypes::check(&files)?);
     problems.extend(cycles::check(&files));
-    problems.extend(links::check(&files, |path| root.join(path).exists()));
+    problems.extend(links::check(&files, |path| root.join(path).exists())?);
     for problem in &problems {
         eprintln!("{problem}");
     }
@@ -81,22 +70,25 @@ pub fn run() -> Result<()> {
     if !problems.is_empty() {
         failed.push("the rules above");
     }
-    if format(&root).is_err() {
-        failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz, lab and monitor-ebpf");
-    }
-    let locked = lock_of(&root, "fuzz");
-    if locked.is_err() {
-        failed.push("fuzz/Cargo.lock: run `cargo update --workspace` in fuzz");
-    }
-    if lock_of(&root, "lab").is_err() {
-        failed.push("lab/Cargo.lock: run `cargo update --workspace` in lab");
-    }
-    if lint(&root).is_err() {
-        failed.push("clippy");
-    }
-    if locked.is_ok() && fuzz::check().is_err() {
-        failed.push("what the fuzzer runs");
-    }
+    let mut of_cargo = |what, commands: Vec<Command>| {
+        // All of them, even when the first fails.
+        let checked = commands
+            .into_iter()
+            .map(|mut it| command::check(it.current_dir(&root)));
+        if checked.fold(Ok(()), Result::and).is_err() {
+            failed.push(what);
+        }
+    };
+    of_cargo(
+        "rustfmt: run `cargo fmt --all`, and again in fuzz, lab and monitor-ebpf",
+        format(),
+    );
+    of_cargo(
+        "a lock file: run `cargo update --workspace` in fuzz and in lab",
+        locks(),
+    );
+    of_cargo("clippy", lints());
+    of_cargo("what the fuzzer runs", vec![fuzz::check()]);
     if !failed.is_empty() {
         bail!("not tidy: {}", failed.join("; "));
     }
@@ -104,47 +96,57 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Looks at every workspace even when the first is not formatted.
-fn format(root: &Path) -> Result<()> {
-    let check = |arguments: &[&str]| {
-        let mut format = command::cargo();
-        command::check(format.arg("fmt").args(arguments).current_dir(root))
+/// The workspaces beside the first.
+const OTHERS: [&str; 3] = [
+    "fuzz/Cargo.toml",
+    "lab/Cargo.toml",
+    "monitor-ebpf/Cargo.toml",
+];
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = command::cargo();
+    cargo.args(arguments);
+    cargo
+}
+
+fn format() -> Vec<Command> {
+    let others = OTHERS.map(|manifest| cargo(&["fmt", "--check", "--manifest-path", manifest]));
+    std::iter::once(cargo(&["fmt", "--all", "--check"]))
+        .chain(others)
+        .collect()
+}
+
+/// The locks of the fuzzer and the lab, which are not built with every change: they could miss a dependency.
+fn locks() -> Vec<Command> {
+    let lock = |manifest| {
+        cargo(&[
+            "tree",
+            "--quiet",
+            "--locked",
+            "--depth=0",
+            "--manifest-path",
+            manifest,
+        ])
     };
-    let ours = check(&["--all", "--check"]);
-    let elsewhere = |manifest| check(&["--check", "--manifest-path", manifest]);
-    let others = [
-        elsewhere("fuzz/Cargo.toml"),
-        elsewhere("lab/Cargo.toml"),
-        elsewhere("monitor-ebpf/Cargo.toml"),
-    ];
-    others.into_iter().fold(ours, Result::and)
+    OTHERS[..2].iter().copied().map(lock).collect()
 }
 
-/// Checks the lock file of the fuzzer or the lab, which are not built with every change: it could miss a dependency.
-fn lock_of(root: &Path, workspace: &str) -> Result<()> {
-    let mut metadata = command::cargo();
-    metadata
-        .args(["metadata", "--locked", "--format-version", "1"])
-        .arg("--manifest-path")
-        .arg(Path::new(workspace).join("Cargo.toml"))
-        .current_dir(root);
-    command::output(&mut metadata).map(drop)
-}
-
-fn lint(root: &Path) -> Result<()> {
-    // Build scripts run and look for libraries.
-    setup::ensure(&[setup::BUILD])?;
+fn lints() -> Vec<Command> {
     let clippy = |arguments: &[&str]| {
-        let mut clippy = command::cargo();
+        let mut clippy = cargo(&["clippy", "--quiet"]);
         clippy
-            .args(["clippy", "--all-targets", "--quiet"])
             .args(arguments)
             .arg("--target-dir")
-            .arg(workspace::target_folder())
-            .args(["--", "--deny", "warnings"])
-            .current_dir(root);
-        command::check(&mut clippy)
+            .arg(workspace::target_folder());
+        clippy.args(["--", "--deny", "warnings"]);
+        clippy
     };
-    let lab = clippy(&["--locked", "--manifest-path", "lab/Cargo.toml"]);
-    clippy(&["--workspace"]).and(lab)
+    // For this machine, which has a core library: clippy sees the same program.
+    let mut kernel_side = clippy(&["--locked", "--release", "--manifest-path", OTHERS[2]]);
+    kernel_side.env("RUSTC_BOOTSTRAP", "1");
+    vec![
+        clippy(&["--all-targets", "--workspace"]),
+        clippy(&["--all-targets", "--locked", "--manifest-path", OTHERS[1]]),
+        kernel_side,
+    ]
 }

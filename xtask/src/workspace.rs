@@ -1,7 +1,7 @@
 //! The places of things in the checkout, and the build of the command.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -50,20 +50,9 @@ fn is_built(profile: &str) -> bool {
 const QUICK: &str = "quick";
 
 fn build(profile: &str) -> Result<PathBuf> {
-    // cargo itself says where the binary is: the target folder may be set in many places.
-    let mut build = command::cargo();
-    build
-        .args(["build", "--package", "turnkey", "--profile", profile])
-        .arg("--message-format=json-render-diagnostics")
-        .arg("--manifest-path")
-        .arg(root().join("Cargo.toml"))
-        .stderr(Stdio::inherit());
-    let messages = command::output(&mut build)?;
-    executables(&messages, "bin")
-        .into_iter()
-        .find(|(name, _)| name == "turnkey")
-        .map(|(_, path)| path)
-        .context("cargo built no program named turnkey")
+    let mut build = cargo_build();
+    build.args(["--package", "turnkey", "--profile", profile]);
+    Programs::build(&mut build)?.named("turnkey")
 }
 
 /// The programs that the tests are made of.
@@ -76,39 +65,22 @@ pub struct Built {
 
 /// Builds the command and the tests of this host: what they share is compiled once, with the same features.
 pub fn build_tests() -> Result<Built> {
-    let messages = build_debug(&["--bins", "--tests"])?;
-    let turnkey = executables(&messages, "bin")
-        .into_iter()
-        .find(|(name, path)| {
-            name == "turnkey" && !path.parent().is_some_and(|it| it.ends_with("deps"))
-        })
-        .map(|(_, path)| path)
-        .context("cargo built no program named turnkey")?;
-    let tests = executables(&messages, "test");
-    Ok(Built { turnkey, tests })
+    let programs = Programs::build(cargo_build().args(["--workspace", "--bins", "--tests"]))?;
+    Ok(Built {
+        turnkey: programs.named("turnkey")?,
+        tests: programs.of_kind("test"),
+    })
 }
 
 /// Builds the same, and the tests that only guests run: they are built by their name alone.
 pub fn build_tests_of_guests() -> Result<Built> {
     let mut built = build_tests()?;
-    let of_guests = build_debug(&["--test", "guest", "--test", "observer"])?;
-    built.tests.extend(executables(&of_guests, "test"));
+    let mut build = cargo_build();
+    build.args(["--workspace", "--test", "guest", "--test", "observer"]);
+    built
+        .tests
+        .extend(Programs::build(&mut build)?.of_kind("test"));
     Ok(built)
-}
-
-/// Builds some targets of every crate, without optimisation; cargo's messages.
-fn build_debug(targets: &[&str]) -> Result<String> {
-    let mut build = command::cargo();
-    build
-        .args([
-            "build",
-            "--workspace",
-            "--message-format=json-render-diagnostics",
-        ])
-        .args(targets)
-        .current_dir(root())
-        .stderr(Stdio::inherit());
-    command::output(&mut build)
 }
 
 /// A shell that runs the script in a mount namespace of its own; what is added to the command are `$0`, `$1`, ….
@@ -132,27 +104,70 @@ pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// A `cargo build` in this workspace, for [`Programs::build`].
+#[must_use]
+pub fn cargo_build() -> Command {
+    let mut build = command::cargo();
+    build
+        .args(["build", "--message-format=json-render-diagnostics"])
+        .current_dir(root());
+    build
+}
+
+/// The programs that a build has made, as cargo names them: the folder of them may be set in many places.
+pub struct Programs(Vec<CargoMessage>);
+
 /// A line of cargo's output; other kinds of messages lack these keys.
 #[derive(Deserialize)]
-struct Message {
+struct CargoMessage {
     executable: PathBuf,
-    target: Target,
+    target: CargoTarget,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
 }
 
-/// Name and path of every program of that kind among cargo's messages, one JSON object per line.
-pub fn executables(messages: &str, kind: &str) -> Vec<(String, PathBuf)> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
-        .filter(|message| message.target.kind.iter().any(|its| its == kind))
-        .map(|message| (message.target.name, message.executable))
-        .collect()
+impl Programs {
+    /// Runs a [`cargo_build`].
+    pub fn build(build: &mut Command) -> Result<Programs> {
+        Ok(Self::of(&command::output(build)?))
+    }
+
+    /// From cargo's messages, one JSON object per line.
+    fn of(messages: &str) -> Programs {
+        let messages = messages.lines();
+        Programs(
+            messages
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect(),
+        )
+    }
+
+    /// Name and path of those of a kind of target.
+    pub fn of_kind(&self, kind: &str) -> Vec<(String, PathBuf)> {
+        let is_one = |message: &&CargoMessage| message.target.kind.iter().any(|its| its == kind);
+        let found = self.0.iter().filter(is_one);
+        found
+            .map(|message| (message.target.name.clone(), message.executable.clone()))
+            .collect()
+    }
+
+    /// The path of the command, or the example, of that name.
+    pub fn named(&self, name: &str) -> Result<PathBuf> {
+        let mut all = self.of_kind("bin");
+        all.extend(self.of_kind("example"));
+        // With tests, cargo builds commands with the harness of tests besides.
+        let is_one = |(its, path): &(String, PathBuf)| {
+            its == name && !path.parent().is_some_and(|folder| folder.ends_with("deps"))
+        };
+        let found = all.into_iter().find(is_one);
+        found
+            .map(|(_, path)| path)
+            .with_context(|| format!("cargo built no program named {name}"))
+    }
 }
 
 #[cfg(test)]
@@ -171,10 +186,11 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#,
             "\nnot json\n",
         );
-        assert_eq!(
-            executables(messages, "bin"),
-            [("turnkey".to_owned(), PathBuf::from("/t/turnkey"))]
-        );
+        let programs = Programs::of(messages);
+        let path = programs.named("turnkey").expect("it is there");
+        assert_eq!(path, Path::new("/t/turnkey"));
+        assert_eq!(programs.of_kind("bin"), [("turnkey".to_owned(), path)]);
+        assert!(programs.named("turnkeys").is_err());
     }
 
     #[test]

@@ -174,6 +174,7 @@ fn holds_something(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use turnkey_expectations::expected;
 
     #[test]
     fn a_new_directory_is_made_late_and_for_the_caller_alone() {
@@ -227,6 +228,10 @@ mod tests {
         ));
     }
 
+    expected!(
+        a_way_that_another_user_bends_is_refused: as_root,
+        "act as another user, or make files of another's"
+    );
     #[test]
     fn a_way_that_another_user_bends_is_refused() {
         if !nix::unistd::geteuid().is_root() {

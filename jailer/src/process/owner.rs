@@ -103,6 +103,9 @@ mod tests {
     use super::*;
     use nix::sys::prctl;
     use nix::sys::signal::Signal;
+    use turnkey_expectations::expected;
+
+    expected!(as_root, "act as another user, or make files of another's");
 
     /// The state of this thread that is to be the same afterwards.
     fn state() -> (u32, CapabilitySets, u64, bool) {

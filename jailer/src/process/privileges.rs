@@ -47,6 +47,9 @@ pub fn are_borrowed() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(as_root, "give up one capability of root's");
 
     #[test]
     fn what_is_missing_is_named_with_its_purpose() {

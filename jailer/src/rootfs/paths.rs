@@ -207,6 +207,7 @@ fn unmapped() -> Option<u32> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use turnkey_expectations::expected;
 
     fn directory() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
@@ -246,6 +247,11 @@ mod tests {
         );
     }
 
+    expected!(
+        another_user_s_link_is_not_followed,
+        a_link_that_another_user_may_have_moved_there_is_not_followed: as_root,
+        "act as another user, or make files of another's"
+    );
     #[test]
     fn another_user_s_link_is_not_followed() {
         if !nix::unistd::geteuid().is_root() {

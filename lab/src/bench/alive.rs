@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::Stage;
+use super::stage::BenchStage;
 use super::start::turnkey;
 use super::work;
 
@@ -35,14 +35,14 @@ pub struct Costs {
 
 /// Jails that live.
 pub struct Crowd<'a> {
-    stage: &'a Stage,
+    stage: &'a BenchStage,
     jails: Vec<Child>,
     available: f64,
 }
 
 impl<'a> Crowd<'a> {
     /// None yet.
-    pub fn new(stage: &'a Stage) -> Result<Crowd<'a>> {
+    pub fn new(stage: &'a BenchStage) -> Result<Crowd<'a>> {
         work::prepare(stage, 0)?;
         Ok(Crowd {
             stage,
@@ -82,7 +82,7 @@ impl<'a> Crowd<'a> {
     }
 
     /// All processes of the jails, with turnkey's own.
-    fn family(&self) -> Result<Vec<Process>> {
+    fn family(&self) -> Result<Vec<JailProcess>> {
         let all = processes()?;
         let mut known: BTreeSet<u32> = self.jails.iter().map(Child::id).collect();
         // Children are younger than their parents, but numbers start over at the limit.
@@ -158,14 +158,14 @@ impl Drop for Crowd<'_> {
 }
 
 /// One line of the process table.
-struct Process {
+struct JailProcess {
     id: u32,
     parent: u32,
     name: String,
     ticks: f64,
 }
 
-fn processes() -> Result<Vec<Process>> {
+fn processes() -> Result<Vec<JailProcess>> {
     let entries = fs::read_dir("/proc").context("no process table")?;
     // Whoever is gone meanwhile has no line.
     let texts =
@@ -174,12 +174,12 @@ fn processes() -> Result<Vec<Process>> {
 }
 
 /// Number, name in brackets, state, parent, and further on the times in user mode and in the kernel.
-fn parsed(text: &str) -> Option<Process> {
+fn parsed(text: &str) -> Option<JailProcess> {
     let (id, rest) = text.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;
     let rest: Vec<&str> = rest.split(' ').collect();
     let ticks = |index: usize| rest.get(index)?.parse::<f64>().ok();
-    Some(Process {
+    Some(JailProcess {
         id: id.parse().ok()?,
         parent: rest.get(1)?.parse().ok()?,
         name: name.to_owned(),

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::goals::{Better, GOALS, Goal};
-use super::machine::Machine;
+use super::goals::{BenchGoal, Better, GOALS};
+use super::machine::BenchMachine;
 use super::statistics::Ratio;
 
 /// So many times the noise of both is what chance can do.
@@ -20,7 +20,7 @@ const SLACK: f64 = 0.1;
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The machine that they were measured on.
-    pub machine: Machine,
+    pub machine: BenchMachine,
     /// By name.
     pub ratios: BTreeMap<String, Ratio>,
 }
@@ -54,7 +54,7 @@ impl Baseline {
 }
 
 fn is_worse(name: &str, then: Ratio, now: Ratio) -> bool {
-    let is_of = |goal: &&Goal| goal.ratio == name || goal.floor == Some(name);
+    let is_of = |goal: &&BenchGoal| goal.ratio == name || goal.floor == Some(name);
     let goal = GOALS.iter().find(is_of);
     let by = match goal.map(|goal| goal.better) {
         Some(Better::More) => then.value - now.value,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::Stage;
+use super::stage::BenchStage;
 
 /// Prints every open, exec and connect of the user without privileges, as evidence would have it.
 pub const WATCH: &str = r#"tracepoint:syscalls:sys_enter_openat /uid == USER/ { printf("%llu %d open %s\n", nsecs, pid, str(args->filename)); }
@@ -21,19 +21,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const READY: [&str; 2] = ["ready1", "ready2"];
 
 /// One that runs; it ends with this.
-pub struct Running {
+pub struct RunningBpftrace {
     child: Child,
     output: PathBuf,
 }
 
 /// The words of the command for that script.
 pub fn words(script: &str) -> Vec<String> {
-    let script = script.replace("USER", &Stage::user().to_string());
+    let script = script.replace("USER", &BenchStage::user().to_string());
     ["bpftrace".into(), "-e".into(), script].into()
 }
 
 /// Starts it, and waits until all its probes are attached.
-pub fn start(stage: &Stage, script: &str) -> Result<Running> {
+pub fn start(stage: &BenchStage, script: &str) -> Result<RunningBpftrace> {
     let output = stage.path("bpftrace.out");
     // Probes are attached one after the other, from one end or the other.
     let script = format!("{}\n{script}\n{}", sign(READY[0]), sign(READY[1]));
@@ -46,7 +46,7 @@ pub fn start(stage: &Stage, script: &str) -> Result<Running> {
         .stdout(file)
         .spawn()
         .context("bpftrace is not there")?;
-    let mut running = Running { child, output };
+    let mut running = RunningBpftrace { child, output };
     running.wait_until_ready()?;
     Ok(running)
 }
@@ -56,7 +56,7 @@ fn sign(word: &str) -> String {
     format!("interval:ms:20 /!@{word}/ {{ @{word} = 1; printf(\"{word}\\n\"); }}")
 }
 
-impl Running {
+impl RunningBpftrace {
     fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
         while !READY.iter().all(|sign| self.printed().contains(sign)) {
@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningBpftrace {
     fn drop(&mut self) {
         // Nobody asks what it saw, or it has ended.
         let _ = self.child.kill();

@@ -4,17 +4,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::findings::{Block, Findings, Section, Unit};
+use super::findings::{Findings, FindingsBlock, Section, Unit};
 use super::peers::{self, GVISOR, Present};
-use super::rounds::{Contestant, Extent, Phase, Results, play};
-use super::stage::{Stage, printed};
+use super::rounds::{BenchExtent, Contestant, Phase, Results, play};
+use super::stage::{BenchStage, printed};
 use super::start::{PYTHON, turnkey};
 use super::statistics::Ratio;
 use super::{plots, work};
 use crate::command;
 
 /// A kind of work.
-pub struct Kind {
+pub struct CostKind {
     /// Names it among the ratios, and in its contestants' names.
     pub name: &'static str,
     /// For people.
@@ -45,8 +45,8 @@ xmlrpc.client, zipfile, zoneinfo";
 const PATH: &str = "/usr/bin/env";
 
 /// All of them.
-pub const KINDS: [Kind; 10] = [
-    Kind {
+pub const KINDS: [CostKind; 10] = [
+    CostKind {
         name: "open",
         what: "open and close of the same file",
         does: "open",
@@ -55,7 +55,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[PATH],
         unit: Unit::Microseconds,
     },
-    Kind {
+    CostKind {
         name: "stat",
         what: "stat of the same file",
         does: "stat",
@@ -64,7 +64,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[PATH],
         unit: Unit::Microseconds,
     },
-    Kind {
+    CostKind {
         name: "getppid",
         what: "getppid",
         does: "getppid",
@@ -73,7 +73,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[],
         unit: Unit::Microseconds,
     },
-    Kind {
+    CostKind {
         name: "mmap",
         what: "mmap and munmap of a page",
         does: "mmap",
@@ -82,7 +82,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[],
         unit: Unit::Microseconds,
     },
-    Kind {
+    CostKind {
         name: "connect",
         what: "TCP connection over loopback, there and away",
         does: "connect",
@@ -91,7 +91,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[],
         unit: Unit::Microseconds,
     },
-    Kind {
+    CostKind {
         name: "spawn",
         what: "fork and exec of `/bin/true`",
         does: "spawn",
@@ -100,7 +100,7 @@ pub const KINDS: [Kind; 10] = [
         with: &["/bin/true"],
         unit: Unit::Milliseconds,
     },
-    Kind {
+    CostKind {
         name: "import",
         what: "`python3` importing its standard library",
         does: "spawn",
@@ -109,7 +109,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[PYTHON, "-I", "-B", "-W", "ignore", "-c", IMPORTS],
         unit: Unit::Milliseconds,
     },
-    Kind {
+    CostKind {
         name: "compile",
         what: "C compile",
         does: "spawn",
@@ -118,7 +118,7 @@ pub const KINDS: [Kind; 10] = [
         with: &["/usr/bin/gcc", "-O1", "-c", work::UNIT, "-o", "unit.o"],
         unit: Unit::Milliseconds,
     },
-    Kind {
+    CostKind {
         name: "walk",
         what: "walk through a tree, stat of every file",
         does: "walk",
@@ -127,7 +127,7 @@ pub const KINDS: [Kind; 10] = [
         with: &[work::TREE],
         unit: Unit::Milliseconds,
     },
-    Kind {
+    CostKind {
         name: "read",
         what: "the same, every file opened",
         does: "read",
@@ -140,7 +140,9 @@ pub const KINDS: [Kind; 10] = [
 
 /// The name of the place without a jail.
 const BARE: &str = "bare";
-const OUTSIDE: &str = "bare, while turnkey watches others";
+const IDLE: &str = "bare, turnkey loaded";
+const ONE_LEVEL: &str = "bare, turnkey watches others";
+const TWO_LEVELS: &str = "bare, turnkey watches others on two levels";
 const FLOOR: &str = "bare, empty programs";
 /// In a jail that nobody watches.
 pub const JAILED: &str = "turnkey, unmonitored";
@@ -148,8 +150,8 @@ pub const JAILED: &str = "turnkey, unmonitored";
 pub const WATCHED: &str = "turnkey";
 const STRACE: &str = "strace -f";
 const BPFTRACE: &str = peers::BPFTRACE;
-const PLACES: [&str; 8] = [
-    BARE, FLOOR, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR,
+const PLACES: [&str; 10] = [
+    BARE, FLOOR, IDLE, ONE_LEVEL, TWO_LEVELS, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR,
 ];
 
 /// Calls that strace is compared on, as each is one call and little else.
@@ -157,13 +159,14 @@ const CALLS: [&str; 3] = ["open", "stat", "getppid"];
 
 const INTRODUCTION: &str = "The work measures itself, so starts do not count. *bpftrace* prints every open, exec and connect \
 of the user whom the work belongs to. *empty programs*: the kernel calls one that returns at once where each system call \
-begins, and one where it ends; whoever looks at calls there costs at least that. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
+begins, and one where it ends; whoever looks at calls there costs at least that. *turnkey loaded*: its programs are in the kernel, and nobody \
+watches; *watches others*: one attachment to a group in which a process sleeps, and one more to a group below it for the second level. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
 with the profile `untrusted` but for room enough, a loopback device and a tree of files; one is unmonitored.";
 
 /// Measures it.
 pub fn measure(
-    stage: &Stage,
-    extent: Extent,
+    stage: &BenchStage,
+    extent: BenchExtent,
     present: &[Present],
     files: usize,
     findings: &mut Findings,
@@ -178,12 +181,12 @@ pub fn measure(
     findings.sections.push(Section {
         title: "Cost while running",
         blocks: vec![
-            Block::text(format!("{INTRODUCTION} The tree has {files} files.")),
+            FindingsBlock::text(format!("{INTRODUCTION} The tree has {files} files.")),
             absolute(&results),
-            Block::text("The same as multiples of bare, round by round:"),
+            FindingsBlock::text("The same as multiples of bare, round by round:"),
             relative(&results),
             plots::factors("cost", "Multiples of bare", &relatives(&results))?,
-            Block::text("The commands:"),
+            FindingsBlock::text("The commands:"),
             commands(stage),
         ],
     });
@@ -191,9 +194,9 @@ pub fn measure(
 }
 
 fn add<'a>(
-    stage: &'a Stage,
+    stage: &'a BenchStage,
     present: &'a [Present],
-    kind: &'static Kind,
+    kind: &'static CostKind,
     contestants: &mut Vec<Contestant<'a>>,
 ) -> Result<()> {
     let often = words(stage, kind, kind.count, &[]);
@@ -206,7 +209,9 @@ fn add<'a>(
             Phase::Unloaded,
             stage.as_root(&words(stage, kind, kind.count, &["floor"])),
         ),
-        (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
+        (IDLE, Phase::Loaded, stage.as_user(&often)),
+        (ONE_LEVEL, Phase::OneLevel, stage.as_user(&often)),
+        (TWO_LEVELS, Phase::TwoLevels, stage.as_user(&often)),
     ];
     if command::find_program(peers::STRACE).is_some() {
         let traced = strace_words(&seldom);
@@ -225,7 +230,7 @@ fn add<'a>(
 }
 
 /// The same jail twice: unwatched, and watched.
-pub fn jails(stage: &Stage, kind: &Kind) -> [Contestant<'static>; 2] {
+pub fn jails(stage: &BenchStage, kind: &CostKind) -> [Contestant<'static>; 2] {
     let profile = work::profile(stage);
     let work = words(stage, kind, kind.count, &[]);
     let work: Vec<&str> = work.iter().map(String::as_str).collect();
@@ -239,18 +244,23 @@ pub fn jails(stage: &Stage, kind: &Kind) -> [Contestant<'static>; 2] {
     ]
 }
 
-fn contestant(kind: &Kind, place: &str, phase: Phase, mut command: Command) -> Contestant<'static> {
+fn contestant(
+    kind: &CostKind,
+    place: &str,
+    phase: Phase,
+    mut command: Command,
+) -> Contestant<'static> {
     let measure = move || nanoseconds(&printed(&mut command)?);
     Contestant::new(name(kind, place), phase, measure)
 }
 
 /// A contestant's name: the work, and where it is done.
-pub fn name(kind: &Kind, place: &str) -> String {
+pub fn name(kind: &CostKind, place: &str) -> String {
     format!("{}, {place}", kind.name)
 }
 
 /// The words of the work, of which `before` come first.
-fn words(stage: &Stage, kind: &Kind, count: u32, before: &[&str]) -> Vec<String> {
+fn words(stage: &BenchStage, kind: &CostKind, count: u32, before: &[&str]) -> Vec<String> {
     let front = [&[work::LOOPS], before, &[kind.does]].concat();
     let front = front.into_iter().map(ToOwned::to_owned);
     let with = kind.with.iter().map(|word| work::resolved(stage, word));
@@ -287,8 +297,15 @@ fn keep(results: &Results, findings: &mut Findings) {
             let watched = ratio(kind.name, WATCHED, BARE);
             findings.keep(&format!("cost.{}.watched", kind.name), watched);
         }
-        let outside = ratio(kind.name, OUTSIDE, BARE);
-        findings.keep(&format!("cost.{}.outside", kind.name), outside);
+        let outside = [
+            (IDLE, "idle"),
+            (ONE_LEVEL, "outside"),
+            (TWO_LEVELS, "levels"),
+        ];
+        for (place, named) in outside {
+            let outside = ratio(kind.name, place, BARE);
+            findings.keep(&format!("cost.{}.{named}", kind.name), outside);
+        }
         let floor = ratio(kind.name, FLOOR, BARE);
         findings.keep(&format!("cost.{}.floor", kind.name), floor);
         let jailed = ratio(kind.name, JAILED, BARE);
@@ -302,7 +319,7 @@ fn keep(results: &Results, findings: &mut Findings) {
     findings.keep("cost.strace.jailed", least(JAILED));
 }
 
-fn absolute(results: &Results) -> Block {
+fn absolute(results: &Results) -> FindingsBlock {
     rows(results, |kind, place| {
         let summary = results.summary(&name(kind, place))?;
         let [median, _] = kind.unit.shown(summary);
@@ -310,14 +327,14 @@ fn absolute(results: &Results) -> Block {
     })
 }
 
-fn relative(results: &Results) -> Block {
+fn relative(results: &Results) -> FindingsBlock {
     rows(results, |kind, place| {
         let ratio = to_bare(results, kind, place)?;
         Some(format!("{:.2} ± {:.2}", ratio.value, ratio.noise))
     })
 }
 
-fn to_bare(results: &Results, kind: &Kind, place: &str) -> Option<Ratio> {
+fn to_bare(results: &Results, kind: &CostKind, place: &str) -> Option<Ratio> {
     results.ratio(&name(kind, place), &name(kind, BARE))
 }
 
@@ -335,7 +352,7 @@ fn relatives(results: &Results) -> Vec<(String, Vec<(String, f64)>)> {
 }
 
 /// A row for every kind, a column for every place that was measured.
-fn rows(results: &Results, cell: impl Fn(&Kind, &str) -> Option<String>) -> Block {
+fn rows(results: &Results, cell: impl Fn(&CostKind, &str) -> Option<String>) -> FindingsBlock {
     let is_there = |place: &&&str| results.summary(&name(&KINDS[0], place)).is_some();
     let places: Vec<_> = PLACES.iter().filter(is_there).copied().collect();
     let head = [&[""], &*places].concat();
@@ -345,10 +362,10 @@ fn rows(results: &Results, cell: impl Fn(&Kind, &str) -> Option<String>) -> Bloc
             .map(|place| cell(kind, place).unwrap_or_default());
         std::iter::once(kind.what.to_owned()).chain(cells).collect()
     });
-    Block::table(&head, rows.collect())
+    FindingsBlock::table(&head, rows.collect())
 }
 
-fn commands(stage: &Stage) -> Block {
+fn commands(stage: &BenchStage) -> FindingsBlock {
     let loops = [work::LOOPS.to_owned(), "KIND".into(), "COUNT".into()];
     let words: Vec<&str> = loops.iter().map(String::as_str).collect();
     let profile = work::profile(stage);
@@ -358,7 +375,7 @@ fn commands(stage: &Stage) -> Block {
     let lines = [watched, unwatched, strace].map(|words| stage.shown(&words));
     let mut lines = Vec::from(lines);
     lines.push(stage.shown(&super::bpftrace::words(super::bpftrace::WATCH)));
-    Block::Commands(lines)
+    FindingsBlock::Commands(lines)
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::findings::{Block, Findings, Section, digits};
-use super::rounds::{Contestant, Extent, Phase, play};
-use super::stage::{Stage, printed};
+use super::findings::{Findings, FindingsBlock, Section, digits};
+use super::rounds::{BenchExtent, Contestant, Phase, play};
+use super::stage::{BenchStage, printed};
 use super::start::turnkey;
 use super::work;
 
@@ -61,7 +61,7 @@ impl Flood {
 
 /// The acts that floods are made of.
 #[derive(Clone, Copy)]
-struct Kind {
+struct EventKind {
     milliseconds: u32,
     /// Opens a second of all processes; 0 for all that go.
     rate: u32,
@@ -71,8 +71,8 @@ struct Kind {
 
 /// Measures it.
 pub fn measure(
-    stage: &Stage,
-    extent: Extent,
+    stage: &BenchStage,
+    extent: BenchExtent,
     milliseconds: u32,
     findings: &mut Findings,
 ) -> Result<()> {
@@ -97,13 +97,13 @@ pub fn measure(
     findings.sections.push(Section {
         title: "Events",
         blocks: vec![
-            Block::text(INTRODUCTION),
+            FindingsBlock::text(INTRODUCTION),
             costs,
-            Block::text(format!(
+            FindingsBlock::text(format!(
                 "The highest rate that was kept up for {milliseconds} ms without a loss:"
             )),
-            Block::table(&head, rows),
-            Block::text(PAST),
+            FindingsBlock::table(&head, rows),
+            FindingsBlock::text(PAST),
             beyond(stage, processors)?,
         ],
     });
@@ -111,8 +111,8 @@ pub fn measure(
 }
 
 /// The cost of an event for its program.
-fn costs(stage: &Stage, extent: Extent) -> Result<Block> {
-    let kind = Kind {
+fn costs(stage: &BenchStage, extent: BenchExtent) -> Result<FindingsBlock> {
+    let kind = EventKind {
         milliseconds: 100,
         rate: 0,
         processes: 1,
@@ -136,7 +136,7 @@ fn costs(stage: &Stage, extent: Extent) -> Result<Block> {
             .summary(name)
             .map_or(f64::NAN, |summary| summary.median * 1e6)
     };
-    Ok(Block::text(format!(
+    Ok(FindingsBlock::text(format!(
         "An open that fails takes {} µs in an unmonitored jail and {} µs in a watched one, where it is an event: {} µs for each event.",
         digits(median(unwatched)),
         digits(median(watched)),
@@ -145,8 +145,8 @@ fn costs(stage: &Stage, extent: Extent) -> Result<Block> {
 }
 
 /// Halves the distance between a rate that is complete and one that is not, again and again.
-fn sustained(stage: &Stage, milliseconds: u32, processes: usize) -> Result<Vec<String>> {
-    let kind = Kind {
+fn sustained(stage: &BenchStage, milliseconds: u32, processes: usize) -> Result<Vec<String>> {
+    let kind = EventKind {
         milliseconds,
         rate: 0,
         processes,
@@ -161,7 +161,7 @@ fn sustained(stage: &Stage, milliseconds: u32, processes: usize) -> Result<Vec<S
         let middle = (good * bad).sqrt();
         let tried = flood(
             stage,
-            Kind {
+            EventKind {
                 rate: whole(middle),
                 ..kind
             },
@@ -201,16 +201,16 @@ fn whole(rate: f64) -> u32 {
 }
 
 /// Whether every loss is counted, and the program still policed.
-fn beyond(stage: &Stage, processes: usize) -> Result<Block> {
+fn beyond(stage: &BenchStage, processes: usize) -> Result<FindingsBlock> {
     let milliseconds = u32::try_from(DEAF.as_millis())?;
-    let kind = Kind {
+    let kind = EventKind {
         milliseconds,
         rate: 0,
         processes,
         forbidden: true,
     };
     // What every run opens before it begins.
-    let idle = Kind {
+    let idle = EventKind {
         milliseconds: 0,
         ..kind
     };
@@ -236,10 +236,10 @@ fn beyond(stage: &Stage, processes: usize) -> Result<Block> {
         ),
     ];
     let rows = rows.map(|(what, figure)| vec![what.to_owned(), figure]);
-    Ok(Block::table(&["", ""], rows.into()))
+    Ok(FindingsBlock::table(&["", ""], rows.into()))
 }
 
-fn words(stage: &Stage, kind: Kind, flags: &[&str]) -> Vec<String> {
+fn words(stage: &BenchStage, kind: EventKind, flags: &[&str]) -> Vec<String> {
     let profile = work::profile(stage);
     let numbers = [kind.milliseconds, kind.rate].map(|number| number.to_string());
     let processes = kind.processes.to_string();
@@ -252,13 +252,13 @@ fn words(stage: &Stage, kind: Kind, flags: &[&str]) -> Vec<String> {
     )
 }
 
-fn flood(stage: &Stage, kind: Kind) -> Result<Flood> {
+fn flood(stage: &BenchStage, kind: EventKind) -> Result<Flood> {
     let output = command(stage, kind).output()?;
     reported(stage, &String::from_utf8(output.stdout)?)
 }
 
 /// One while turnkey is stopped.
-fn flood_unread(stage: &Stage, kind: Kind) -> Result<Flood> {
+fn flood_unread(stage: &BenchStage, kind: EventKind) -> Result<Flood> {
     let mut child = command(stage, kind).spawn()?;
     let pid = child.id().to_string();
     let signal = |name: &str| Command::new("kill").args([name, &pid]).status();
@@ -273,19 +273,19 @@ fn flood_unread(stage: &Stage, kind: Kind) -> Result<Flood> {
     reported(stage, &text)
 }
 
-fn command(stage: &Stage, kind: Kind) -> Command {
+fn command(stage: &BenchStage, kind: EventKind) -> Command {
     let report = report(stage).to_string_lossy().into_owned();
     let mut command = stage.as_root(&words(stage, kind, &["--report", &report]));
     command.stdout(Stdio::piped());
     command
 }
 
-fn report(stage: &Stage) -> PathBuf {
+fn report(stage: &BenchStage) -> PathBuf {
     stage.path("flood.json")
 }
 
 /// The words of the program and the report of turnkey.
-fn reported(stage: &Stage, text: &str) -> Result<Flood> {
+fn reported(stage: &BenchStage, text: &str) -> Result<Flood> {
     let (made, seconds) = made(text)?;
     let report = fs::read(report(stage)).context("turnkey left no report")?;
     let report: Value = serde_json::from_slice(&report)?;

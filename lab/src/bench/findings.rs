@@ -28,11 +28,11 @@ pub struct Section {
     /// The section's heading.
     pub title: &'static str,
     /// The section's content.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<FindingsBlock>,
 }
 
 /// A piece of a section.
-pub enum Block {
+pub enum FindingsBlock {
     /// A paragraph of Markdown.
     Text(String),
     /// A table: the head, and rows of the same width.
@@ -53,24 +53,26 @@ pub struct Plot {
     pub svg: String,
 }
 
-impl Block {
+impl FindingsBlock {
     /// A paragraph.
-    pub fn text(text: impl Into<String>) -> Block {
-        Block::Text(text.into())
+    pub fn text(text: impl Into<String>) -> FindingsBlock {
+        FindingsBlock::Text(text.into())
     }
 
     /// A table with that head.
-    pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> Block {
-        Block::Table(head.iter().map(ToString::to_string).collect(), rows)
+    pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> FindingsBlock {
+        FindingsBlock::Table(head.iter().map(ToString::to_string).collect(), rows)
     }
 
     /// As it is on the page.
     pub fn markdown(&self) -> String {
         match self {
-            Block::Text(text) => format!("{text}\n"),
-            Block::Commands(lines) => format!("```sh\n{}\n```\n", lines.join("\n")),
-            Block::Plot(plot) => format!("![{}](benchmarks/{}.svg)\n", plot.shows, plot.name),
-            Block::Table(head, rows) => {
+            FindingsBlock::Text(text) => format!("{text}\n"),
+            FindingsBlock::Commands(lines) => format!("```sh\n{}\n```\n", lines.join("\n")),
+            FindingsBlock::Plot(plot) => {
+                format!("![{}](benchmarks/{}.svg)\n", plot.shows, plot.name)
+            }
+            FindingsBlock::Table(head, rows) => {
                 let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
                 let rule = format!("|{}\n", "---|".repeat(head.len()));
                 let rows: String = rows.iter().map(|row| line(row)).collect();
@@ -81,7 +83,7 @@ impl Block {
 }
 
 /// A table of times: everybody's median and quarters, and the ratio to one of them.
-pub fn times(results: &Results, unit: Unit, reference: &str) -> Block {
+pub fn times(results: &Results, unit: Unit, reference: &str) -> FindingsBlock {
     let by = format!("× {reference}");
     let head = ["", "median", "middle half", &by];
     let rows = results.all().filter_map(|(name, _)| {
@@ -93,7 +95,7 @@ pub fn times(results: &Results, unit: Unit, reference: &str) -> Block {
         let [median, between] = unit.shown(summary);
         Some(vec![name.to_owned(), median, between, ratio])
     });
-    Block::table(&head, rows.collect())
+    FindingsBlock::table(&head, rows.collect())
 }
 
 /// The unit in which seconds are shown.
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_head_a_rule_and_its_rows() {
-        let table = Block::table(&["", "b"], vec![vec!["x".into(), "y".into()]]);
+        let table = FindingsBlock::table(&["", "b"], vec![vec!["x".into(), "y".into()]]);
         assert_eq!(table.markdown(), "|  | b |\n|---|---|\n| x | y |\n");
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::stage::Stage;
+use super::stage::BenchStage;
 use crate::command;
 
 /// As it is called on the page.
@@ -32,7 +32,7 @@ pub struct Floor {
 
 impl Floor {
     /// Builds it.
-    pub fn new(stage: &Stage) -> Result<Floor> {
+    pub fn new(stage: &BenchStage) -> Result<Floor> {
         let (source, program) = (stage.path("floor.c"), stage.path("floor"));
         stage.write(&source, SOURCE)?;
         let mut compiler = Command::new("cc");

@@ -5,9 +5,9 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use super::findings::{Block, Findings, Section, Unit};
+use super::findings::{Findings, FindingsBlock, Section, Unit};
 use super::rounds::Phase;
-use super::stage::Stage;
+use super::stage::BenchStage;
 use super::start::turnkey;
 use super::statistics::{Ratio, summary};
 use super::{bpftrace, peers, work};
@@ -57,11 +57,11 @@ struct Kill {
 }
 
 /// Measures it.
-pub fn measure(stage: &Stage, times: usize, findings: &mut Findings) -> Result<()> {
+pub fn measure(stage: &BenchStage, times: usize, findings: &mut Findings) -> Result<()> {
     if command::find_program(peers::BPFTRACE).is_none() {
         findings.sections.push(Section {
             title: TITLE,
-            blocks: vec![Block::text(
+            blocks: vec![FindingsBlock::text(
                 "Not measured: bpftrace, the witness, is not installed.",
             )],
         });
@@ -103,14 +103,14 @@ pub fn measure(stage: &Stage, times: usize, findings: &mut Findings) -> Result<(
     findings.sections.push(Section {
         title: TITLE,
         blocks: vec![
-            Block::text(format!("{INTRODUCTION} {} kills.", kills.len())),
-            Block::table(&["", "median", "middle half"], rows),
+            FindingsBlock::text(format!("{INTRODUCTION} {} kills.", kills.len())),
+            FindingsBlock::table(&["", "median", "middle half"], rows),
         ],
     });
     Ok(())
 }
 
-fn witnessed(stage: &Stage, times: usize) -> Result<Vec<Kill>> {
+fn witnessed(stage: &BenchStage, times: usize) -> Result<Vec<Kill>> {
     let script = WITNESS.replace("OPENAT", &OPENAT.to_string());
     let witness = bpftrace::start(stage, &script)?;
     let profile = work::profile(stage);

@@ -2,18 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::findings::{Block, Findings, Section};
+use super::findings::{Findings, FindingsBlock, Section};
 use super::plots;
 use super::rounds::Phase;
-use super::stage::{Stage, printed, timed};
+use super::stage::{BenchStage, printed, timed};
 use super::start::turnkey;
 use super::statistics::Ratio;
-use crate::{command, workspace};
+use crate::workspace::{self, Programs};
 
 const TRUE: [&str; 1] = ["/bin/true"];
 /// Before the first look: seats, caches and pools are made once.
@@ -40,7 +40,7 @@ const KINDS: [&str; 8] = [
 const OBJECTS: [usize; 5] = [0, 1, 2, 4, 5];
 
 /// Measures it.
-pub fn measure(stage: &Stage, runs: usize, findings: &mut Findings) -> Result<()> {
+pub fn measure(stage: &BenchStage, runs: usize, findings: &mut Findings) -> Result<()> {
     let counter = build_counter()?;
     let mut run = stage.as_root(&turnkey(stage, &[], &TRUE));
     stage.enter(Phase::Loaded)?;
@@ -58,7 +58,7 @@ pub fn measure(stage: &Stage, runs: usize, findings: &mut Findings) -> Result<()
     findings.sections.push(Section {
         title: "What stays",
         blocks: vec![
-            Block::text(format!(
+            FindingsBlock::text(format!(
                 "Warm runs of `/bin/true`, {runs} one after another; what the whole host has before, in between and after:"
             )),
             table(&looks),
@@ -82,7 +82,7 @@ fn growth(looks: &[(usize, Look)]) -> Result<f64> {
     Ok(f64::from(u32::try_from(more.sum::<u64>())?))
 }
 
-fn table(looks: &[(usize, Look)]) -> Block {
+fn table(looks: &[(usize, Look)]) -> FindingsBlock {
     let chosen: Vec<_> = [0, looks.len() / 2, looks.len() - 1]
         .map(|index| &looks[index])
         .into();
@@ -92,10 +92,10 @@ fn table(looks: &[(usize, Look)]) -> Block {
         let figures = chosen.iter().map(|(_, look)| look[kind].to_string());
         std::iter::once((*name).to_owned()).chain(figures).collect()
     });
-    Block::Table(head.collect(), rows.collect())
+    FindingsBlock::Table(head.collect(), rows.collect())
 }
 
-fn picture(looks: &[(usize, Look)]) -> Result<Block> {
+fn picture(looks: &[(usize, Look)]) -> Result<FindingsBlock> {
     let line = |kind: usize| -> Result<(String, Vec<(f64, f64)>)> {
         let points = looks.iter().map(|(runs, look)| {
             let figure = u32::try_from(look[kind])?;
@@ -160,23 +160,9 @@ fn unreclaimable(text: &str) -> u64 {
 
 /// Only a program that speaks to the kernel can ask for what is loaded, and this one is built without such.
 fn build_counter() -> Result<PathBuf> {
-    let mut build = command::cargo();
-    build
-        .args([
-            "build",
-            "--package",
-            "turnkey-monitor",
-            "--example",
-            "loaded",
-        ])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(workspace::root())
-        .stderr(Stdio::inherit());
-    let built = workspace::executables(&command::output(&mut build)?, "example");
-    let counter = built.into_iter().find(|(name, _)| name == "loaded");
-    counter
-        .map(|(_, path)| path)
-        .context("cargo built no example named loaded")
+    let mut build = workspace::cargo_build();
+    build.args(["--package", "turnkey-monitor", "--example", "loaded"]);
+    Programs::build(&mut build)?.named("loaded")
 }
 
 #[cfg(test)]

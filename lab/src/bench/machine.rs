@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The machine, without anything that names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct BenchMachine {
     /// As from `uname -r`.
     pub kernel: String,
     /// As the processor calls itself.
@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 /// The machine that this runs on.
-pub fn here() -> Result<Machine> {
+pub fn here() -> Result<BenchMachine> {
     let read = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
     let kernel = read("/proc/sys/kernel/osrelease")?;
     let processor = value(&read("/proc/cpuinfo")?, "model name").unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn here() -> Result<Machine> {
         .split(' ')
         .next()
         .and_then(|kibibytes| kibibytes.parse::<u64>().ok());
-    Ok(Machine {
+    Ok(BenchMachine {
         kernel: kernel.trim().to_owned(),
         processor,
         processors: std::thread::available_parallelism()?.get(),
@@ -60,7 +60,7 @@ fn groups(mounts: &str) -> &'static str {
     }
 }
 
-impl Machine {
+impl BenchMachine {
     /// As one line of the page.
     pub fn shown(&self) -> String {
         format!(

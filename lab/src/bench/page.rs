@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::findings::{Block, Findings};
+use super::findings::{Findings, FindingsBlock};
 use super::goals;
-use super::machine::Machine;
+use super::machine::BenchMachine;
 
 const HEAD: &str = "# Benchmarks
 
@@ -22,7 +22,7 @@ const LIMITS: &str = "On the tier `tracepoint`. Figures for the tier `lsm` are m
 measured on has no BPF LSM; those of an emulated processor would say nothing about time.";
 
 /// The page.
-pub fn text(findings: &Findings, machine: &Machine, absent: &[String]) -> String {
+pub fn text(findings: &Findings, machine: &BenchMachine, absent: &[String]) -> String {
     let mut page = format!("{HEAD}On {}.\n\n{LIMITS}\n", machine.shown());
     if !absent.is_empty() {
         page += "\nNot measured beside it:\n\n";
@@ -47,7 +47,7 @@ pub fn write(folder: &Path, page: &str, findings: &Findings) -> Result<()> {
     fs::write(folder.join("benchmarks.md"), page).context("cannot write the page")?;
     let blocks = findings.sections.iter().flat_map(|section| &section.blocks);
     for block in blocks {
-        if let Block::Plot(plot) = block {
+        if let FindingsBlock::Plot(plot) = block {
             let path = pictures.join(plot.name).with_extension("svg");
             fs::write(&path, &plot.svg)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -70,7 +70,7 @@ mod tests {
         };
         let section = Section {
             title: "Start",
-            blocks: vec![Block::Plot(plot)],
+            blocks: vec![FindingsBlock::Plot(plot)],
         };
         let findings = Findings {
             sections: vec![section],

@@ -5,10 +5,10 @@
 
 use anyhow::Result;
 
-use super::cost::{self, JAILED, KINDS, Kind, WATCHED, name};
-use super::findings::{Block, Findings, Section};
-use super::rounds::{Extent, Results, play};
-use super::stage::Stage;
+use super::cost::{self, CostKind, JAILED, KINDS, WATCHED, name};
+use super::findings::{Findings, FindingsBlock, Section};
+use super::rounds::{BenchExtent, Results, play};
+use super::stage::BenchStage;
 use super::work;
 
 /// Work that is programs, for which a jail is the measure, and not what they take without one.
@@ -18,12 +18,12 @@ const PROGRAMS: [&str; 3] = ["spawn", "import", "compile"];
 const NO_FILES: usize = 0;
 
 /// Whether what watching adds to this work is measured here.
-pub fn are_of(kind: &Kind) -> bool {
+pub fn are_of(kind: &CostKind) -> bool {
     PROGRAMS.contains(&kind.name)
 }
 
 /// Measures it.
-pub fn measure(stage: &Stage, extent: Extent, findings: &mut Findings) -> Result<()> {
+pub fn measure(stage: &BenchStage, extent: BenchExtent, findings: &mut Findings) -> Result<()> {
     work::prepare(stage, NO_FILES)?;
     let mut contestants: Vec<_> = programs()
         .flat_map(|kind| cost::jails(stage, kind))
@@ -33,11 +33,11 @@ pub fn measure(stage: &Stage, extent: Extent, findings: &mut Findings) -> Result
         let ratio = results.ratio(&name(kind, WATCHED), &name(kind, JAILED));
         findings.keep(&format!("cost.{}.watched", kind.name), ratio);
     }
-    let Extent { rounds, repeats } = extent;
+    let BenchExtent { rounds, repeats } = extent;
     findings.sections.push(Section {
         title: "What watching adds to programs",
         blocks: vec![
-            Block::text(format!(
+            FindingsBlock::text(format!(
                 "The same two jails alone, in {rounds} rounds of seconds, {repeats} turns each in every round: the tables \
                  above are of fewer and longer rounds, within which the machine changes by more than watching adds."
             )),
@@ -47,11 +47,11 @@ pub fn measure(stage: &Stage, extent: Extent, findings: &mut Findings) -> Result
     Ok(())
 }
 
-fn programs() -> impl Iterator<Item = &'static Kind> {
+fn programs() -> impl Iterator<Item = &'static CostKind> {
     KINDS.iter().filter(|kind| are_of(kind))
 }
 
-fn table(results: &Results) -> Block {
+fn table(results: &Results) -> FindingsBlock {
     let rows = programs().filter_map(|kind| {
         let [jailed, watched] = [JAILED, WATCHED].map(|place| name(kind, place));
         let [unwatched_median, _] = kind.unit.shown(results.summary(&jailed)?);
@@ -64,7 +64,7 @@ fn table(results: &Results) -> Block {
             format!("{:.3} ± {:.3}", ratio.value, ratio.noise),
         ])
     });
-    Block::table(&["", JAILED, WATCHED, "ratio"], rows.collect())
+    FindingsBlock::table(&["", JAILED, WATCHED, "ratio"], rows.collect())
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, printed};
+use super::stage::{BenchStage, printed};
 use crate::command;
 
 /// A program that is measured beside us.
-pub struct Peer {
+pub struct BenchPeer {
     /// As it is called on the page.
     pub name: &'static str,
     /// The program that has to be there.
@@ -21,7 +21,7 @@ pub struct Peer {
     /// Asks it for its version.
     version: &'static str,
     /// The peer's arguments in front of the jailed program's, and whatever has to be there for them.
-    flags: fn(&Stage) -> Result<Vec<String>>,
+    flags: fn(&BenchStage) -> Result<Vec<String>>,
 }
 
 /// A peer that is installed and works for a user without privileges.
@@ -43,50 +43,50 @@ pub const STRACE: &str = "strace";
 pub const BPFTRACE: &str = "bpftrace";
 const RUNC: &str = "runc, rootless";
 
-const PEERS: [Peer; 8] = [
-    Peer {
+const PEERS: [BenchPeer; 8] = [
+    BenchPeer {
         name: BUBBLEWRAP,
         program: "bwrap",
         version: "--version",
         flags: bubblewrap,
     },
-    Peer {
+    BenchPeer {
         name: "firejail",
         program: "firejail",
         version: "--version",
         flags: firejail,
     },
-    Peer {
+    BenchPeer {
         name: RUNC,
         program: "runc",
         version: "--version",
         flags: runc,
     },
-    Peer {
+    BenchPeer {
         name: "nsjail",
         program: "nsjail",
         version: "--version",
         flags: nsjail,
     },
-    Peer {
+    BenchPeer {
         name: GVISOR,
         program: "runsc",
         version: "--version",
         flags: gvisor,
     },
-    Peer {
+    BenchPeer {
         name: "hakoniwa",
         program: "hakoniwa",
         version: "--version",
         flags: hakoniwa,
     },
-    Peer {
+    BenchPeer {
         name: "sandlock",
         program: "sandlock",
         version: "--version",
         flags: sandlock,
     },
-    Peer {
+    BenchPeer {
         name: "isolate, box kept",
         program: "isolate",
         version: "--version",
@@ -95,7 +95,7 @@ const PEERS: [Peer; 8] = [
 ];
 
 /// Everybody who is there and works, and for everybody else why not.
-pub fn present(stage: &Stage) -> Result<(Vec<Present>, Vec<String>)> {
+pub fn present(stage: &BenchStage) -> Result<(Vec<Present>, Vec<String>)> {
     let (mut present, mut absent) = (Vec::new(), Vec::new());
     for peer in &PEERS {
         let Some(program) = command::find_program(peer.program) else {
@@ -119,8 +119,8 @@ pub fn absent_watchers() -> Vec<String> {
         .collect()
 }
 
-impl Peer {
-    fn tried(&self, stage: &Stage, program: &Path) -> Result<Present> {
+impl BenchPeer {
+    fn tried(&self, stage: &BenchStage, program: &Path) -> Result<Present> {
         let mut flags = vec![program.to_string_lossy().into_owned()];
         flags.extend((self.flags)(stage)?);
         let mut version = Command::new(program);
@@ -146,7 +146,7 @@ impl Present {
     }
 
     /// The command that runs that program in it, as the user without privileges.
-    pub fn command(&self, stage: &Stage, program: &[&str]) -> Result<Command> {
+    pub fn command(&self, stage: &BenchStage, program: &[&str]) -> Result<Command> {
         let mut words = self.flags.clone();
         if self.takes_a_bundle() {
             let [flag, _, name] = RUNC_BUNDLE.map(String::from);
@@ -186,7 +186,7 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-fn bubblewrap(stage: &Stage) -> Result<Vec<String>> {
+fn bubblewrap(stage: &BenchStage) -> Result<Vec<String>> {
     let mut flags = strings(&[
         "--unshare-all",
         "--die-with-parent",
@@ -216,7 +216,7 @@ fn bubblewrap(stage: &Stage) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-fn firejail(_: &Stage) -> Result<Vec<String>> {
+fn firejail(_: &BenchStage) -> Result<Vec<String>> {
     Ok(strings(&[
         "--quiet",
         "--noprofile",
@@ -235,7 +235,7 @@ fn firejail(_: &Stage) -> Result<Vec<String>> {
     ]))
 }
 
-fn runc(stage: &Stage) -> Result<Vec<String>> {
+fn runc(stage: &BenchStage) -> Result<Vec<String>> {
     let state = stage.home().join("runc-state");
     stage.make_folder(&state)?;
     let state = state.to_string_lossy().into_owned();
@@ -243,7 +243,7 @@ fn runc(stage: &Stage) -> Result<Vec<String>> {
 }
 
 /// A bundle for that program, and where it is.
-fn runc_bundle(stage: &Stage, program: &[&str]) -> Result<String> {
+fn runc_bundle(stage: &BenchStage, program: &[&str]) -> Result<String> {
     let name = program
         .join(" ")
         .replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
@@ -289,7 +289,7 @@ fn bind(source: &str, destination: &str, how: &str) -> Value {
 fn runc_config(program: &[&str], mounts: &[Value]) -> Value {
     let kinds = ["pid", "ipc", "uts", "mount", "user", "network", "cgroup"];
     let namespaces: Vec<_> = kinds.iter().map(|kind| json!({"type": kind})).collect();
-    let mapping = json!([{"containerID": 0, "hostID": Stage::user(), "size": 1}]);
+    let mapping = json!([{"containerID": 0, "hostID": BenchStage::user(), "size": 1}]);
     json!({
         "ociVersion": "1.0.2",
         "process": {
@@ -315,7 +315,7 @@ fn runc_config(program: &[&str], mounts: &[Value]) -> Value {
     })
 }
 
-fn nsjail(_: &Stage) -> Result<Vec<String>> {
+fn nsjail(_: &BenchStage) -> Result<Vec<String>> {
     let mut flags = strings(&[
         "-Mo",
         "--really_quiet",
@@ -331,7 +331,7 @@ fn nsjail(_: &Stage) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-fn gvisor(_: &Stage) -> Result<Vec<String>> {
+fn gvisor(_: &BenchStage) -> Result<Vec<String>> {
     Ok(strings(&[
         "--rootless",
         "--network=none",
@@ -341,7 +341,7 @@ fn gvisor(_: &Stage) -> Result<Vec<String>> {
     ]))
 }
 
-fn hakoniwa(_: &Stage) -> Result<Vec<String>> {
+fn hakoniwa(_: &BenchStage) -> Result<Vec<String>> {
     Ok(strings(&[
         "run",
         "--unshare-cgroup",
@@ -352,7 +352,7 @@ fn hakoniwa(_: &Stage) -> Result<Vec<String>> {
     ]))
 }
 
-fn sandlock(_: &Stage) -> Result<Vec<String>> {
+fn sandlock(_: &BenchStage) -> Result<Vec<String>> {
     let mut flags = strings(&["run"]);
     for (place, _) in system() {
         flags.extend(["-r".into(), place]);
@@ -362,7 +362,7 @@ fn sandlock(_: &Stage) -> Result<Vec<String>> {
 }
 
 /// The flags of isolate. Its box is made once: that is how judges of contests use it.
-fn isolate(stage: &Stage) -> Result<Vec<String>> {
+fn isolate(stage: &BenchStage) -> Result<Vec<String>> {
     let program = command::find_program("isolate").context("it is gone")?;
     printed(stage.as_user(&[program]).arg("--init"))?;
     Ok(strings(&[

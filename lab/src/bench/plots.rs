@@ -8,7 +8,7 @@ use plotters::coord::ranged1d::SegmentedCoord;
 use plotters::coord::types::RangedCoordusize;
 use plotters::prelude::*;
 
-use super::findings::{Block, Plot, digits};
+use super::findings::{FindingsBlock, Plot, digits};
 use super::rounds::Results;
 
 const WIDTH: u32 = 860;
@@ -20,7 +20,12 @@ const THEIRS: RGBColor = RGBColor(0x8a, 0x93, 0x9c);
 
 /// A bar for everybody, on a scale where each step is ten times the one before; `factor` turns measurements
 /// into the unit of the title.
-pub fn bars(name: &'static str, title: &str, results: &Results, factor: f64) -> Result<Block> {
+pub fn bars(
+    name: &'static str,
+    title: &str,
+    results: &Results,
+    factor: f64,
+) -> Result<FindingsBlock> {
     let all = results.all().filter_map(|(name, _)| {
         let summary = results.summary(name)?;
         Some((
@@ -40,7 +45,7 @@ pub fn factors(
     name: &'static str,
     title: &str,
     places: &[(String, Vec<(String, f64)>)],
-) -> Result<Block> {
+) -> Result<FindingsBlock> {
     let mut svg = String::new();
     draw_factors(&mut svg, title, places)
         .map_err(|error| anyhow!("cannot draw {name}: {error}"))?;
@@ -97,7 +102,7 @@ pub fn lines(
     title: &str,
     below: &str,
     lines: &[(String, Vec<(f64, f64)>)],
-) -> Result<Block> {
+) -> Result<FindingsBlock> {
     let mut svg = String::new();
     draw_lines(&mut svg, title, below, lines)
         .map_err(|error| anyhow!("cannot draw {name}: {error}"))?;
@@ -164,8 +169,8 @@ where
     Ok(())
 }
 
-fn block(name: &'static str, title: &str, svg: String) -> Block {
-    Block::Plot(Plot {
+fn block(name: &'static str, title: &str, svg: String) -> FindingsBlock {
+    FindingsBlock::Plot(Plot {
         name,
         shows: title.to_owned(),
         svg: svg + "\n",

@@ -12,16 +12,26 @@ pub enum Phase {
     Unloaded,
     /// bpftrace watches the host instead.
     Bpftrace,
-    /// `turnkey monitor load` was here.
+    /// `turnkey monitor load` was here, and nobody watches.
     Loaded,
+    /// Besides, a group of others is watched.
+    OneLevel,
+    /// Besides, so is a group in it.
+    TwoLevels,
 }
 
 /// In this order in every round.
-const PHASES: [Phase; 3] = [Phase::Unloaded, Phase::Bpftrace, Phase::Loaded];
+const PHASES: [Phase; 5] = [
+    Phase::Unloaded,
+    Phase::Bpftrace,
+    Phase::Loaded,
+    Phase::OneLevel,
+    Phase::TwoLevels,
+];
 
 /// The number of times that everything is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct BenchExtent {
     /// So many rounds, whose scatter is the noise.
     pub rounds: usize,
     /// In each of them, everybody is measured so often.
@@ -84,7 +94,7 @@ impl Results {
 /// once more before it counts.
 pub fn play(
     contestants: &mut [Contestant],
-    extent: Extent,
+    extent: BenchExtent,
     mut enter: impl FnMut(Phase) -> Result<()>,
 ) -> Result<Results> {
     let names = contestants
@@ -140,7 +150,7 @@ mod tests {
     use super::*;
 
     /// Two contestants without and one with the programs; what happened, in order.
-    fn played(extent: Extent) -> (Results, Vec<String>) {
+    fn played(extent: BenchExtent) -> (Results, Vec<String>) {
         let log = RefCell::new(Vec::new());
         let says = |name: &'static str, took: f64| {
             let log = &log;
@@ -164,7 +174,7 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_in_every_round_and_another_one_is_first() {
-        let (_, log) = played(Extent {
+        let (_, log) = played(BenchExtent {
             rounds: 1,
             repeats: 2,
         });
@@ -174,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_kept_by_round() {
-        let (results, _) = played(Extent {
+        let (results, _) = played(BenchExtent {
             rounds: 3,
             repeats: 2,
         });
@@ -197,7 +207,7 @@ mod tests {
         let mut contestants = [Contestant::new("peer", Phase::Loaded, failing)];
         let error = play(
             &mut contestants,
-            Extent {
+            BenchExtent {
                 rounds: 1,
                 repeats: 1,
             },

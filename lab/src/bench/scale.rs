@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::alive;
-use super::findings::{Block, Findings, Section, digits};
+use super::findings::{Findings, FindingsBlock, Section, digits};
 use super::floor::{Floor, WATCHED};
 use super::peers::{BUBBLEWRAP, Present};
 use super::plots;
-use super::rounds::{Contestant, Extent, Phase, Results, play};
-use super::stage::{Stage, timed};
+use super::rounds::{BenchExtent, Contestant, Phase, Results, play};
+use super::stage::{BenchStage, timed};
 use super::start::turnkey;
 use super::statistics::{Ratio, quantile};
 use crate::command;
@@ -29,7 +29,7 @@ const GOAL: usize = 4;
 #[derive(Clone, Copy)]
 pub struct Size {
     /// Of the rounds of jails at once.
-    pub extent: Extent,
+    pub extent: BenchExtent,
     /// The time for which jails are started in one measurement.
     pub window: Duration,
     /// At most so many live at once.
@@ -42,13 +42,13 @@ pub struct Size {
 
 /// Measures it.
 pub fn measure(
-    stage: &Stage,
+    stage: &BenchStage,
     size: Size,
     peers: &[Present],
     floor: &Floor,
     findings: &mut Findings,
 ) -> Result<()> {
-    let mut blocks = vec![Block::text(
+    let mut blocks = vec![FindingsBlock::text(
         "Callers who start `/bin/true` again and again, so many at once: jails in a second, and how long each took.",
     )];
     blocks.extend(rates(stage, size, peers, floor, findings)?);
@@ -65,12 +65,12 @@ pub fn measure(
 type Waits = RefCell<Vec<(String, Vec<f64>)>>;
 
 fn rates(
-    stage: &Stage,
+    stage: &BenchStage,
     size: Size,
     peers: &[Present],
     floor: &Floor,
     findings: &mut Findings,
-) -> Result<Vec<Block>> {
+) -> Result<Vec<FindingsBlock>> {
     let waits = Waits::default();
     let mut contestants = Vec::new();
     for at_once in AT_ONCE {
@@ -96,7 +96,7 @@ fn rates(
 
 type Starter<'a> = (String, Phase, Box<dyn Fn() -> Result<Command> + 'a>);
 
-fn starters<'a>(stage: &'a Stage, peers: &'a [Present], floor: &Floor) -> Vec<Starter<'a>> {
+fn starters<'a>(stage: &'a BenchStage, peers: &'a [Present], floor: &Floor) -> Vec<Starter<'a>> {
     let mut all: Vec<Starter> = vec![(
         BARE.into(),
         Phase::Unloaded,
@@ -156,7 +156,7 @@ fn rate(
     Ok((f64::from(u32::try_from(waits.len())?) / seconds, waits))
 }
 
-fn rate_table(results: &Results, waits: &[(String, Vec<f64>)]) -> Block {
+fn rate_table(results: &Results, waits: &[(String, Vec<f64>)]) -> FindingsBlock {
     let rows = results.all().filter_map(|(name, _)| {
         let rate = results.summary(name)?;
         let all = waits.iter().filter(|(known, _)| known == name);
@@ -172,7 +172,7 @@ fn rate_table(results: &Results, waits: &[(String, Vec<f64>)]) -> Block {
             milliseconds(0.99)?,
         ])
     });
-    Block::table(
+    FindingsBlock::table(
         &[
             "",
             "a second",
@@ -185,7 +185,7 @@ fn rate_table(results: &Results, waits: &[(String, Vec<f64>)]) -> Block {
 }
 
 /// Jails that live, and what starting another one takes beside them.
-fn crowd(stage: &Stage, size: Size, findings: &mut Findings) -> Result<Vec<Block>> {
+fn crowd(stage: &BenchStage, size: Size, findings: &mut Findings) -> Result<Vec<FindingsBlock>> {
     stage.enter(Phase::Loaded)?;
     let steps = [0, 10, 25, 50, 100].map(|percent| size.alive * percent / 100);
     let mut crowd = alive::Crowd::new(stage)?;
@@ -219,12 +219,14 @@ fn crowd(stage: &Stage, size: Size, findings: &mut Findings) -> Result<Vec<Block
     ];
     let lines = [(TURNKEY.to_owned(), starts)];
     Ok(vec![
-        Block::text(format!(
+        FindingsBlock::text(format!(
             "{} jails alive at once, each with a sleeping program:",
             size.alive
         )),
-        Block::table(&["", ""], rows),
-        Block::text("A warm start of `/bin/true` beside so many jails that live, in milliseconds:"),
+        FindingsBlock::table(&["", ""], rows),
+        FindingsBlock::text(
+            "A warm start of `/bin/true` beside so many jails that live, in milliseconds:",
+        ),
         points("jails", &lines),
         plots::lines(
             "start-jails",
@@ -236,7 +238,12 @@ fn crowd(stage: &Stage, size: Size, findings: &mut Findings) -> Result<Vec<Block
 }
 
 /// Starts beside more and more mounts of the host.
-fn mounts(stage: &Stage, size: Size, peers: &[Present], floor: &Floor) -> Result<Vec<Block>> {
+fn mounts(
+    stage: &BenchStage,
+    size: Size,
+    peers: &[Present],
+    floor: &Floor,
+) -> Result<Vec<FindingsBlock>> {
     let folder = stage.path("mounts");
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     let mut there = 0;
@@ -257,7 +264,7 @@ fn mounts(stage: &Stage, size: Size, peers: &[Present], floor: &Floor) -> Result
     let mut unmount = Command::new("umount");
     command::check(unmount.args(["--recursive", "--lazy"]).arg(&folder))?;
     Ok(vec![
-        Block::text(
+        FindingsBlock::text(
             "A start copies the host's mounts into a namespace of its own. With so many more of them, in milliseconds:",
         ),
         points("mounts more", &lines),
@@ -271,7 +278,7 @@ fn mounts(stage: &Stage, size: Size, peers: &[Present], floor: &Floor) -> Result
 }
 
 /// The same as its picture: a row for each number.
-fn points(number: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Block {
+fn points(number: &str, lines: &[(String, Vec<(f64, f64)>)]) -> FindingsBlock {
     let names = lines.iter().map(|(name, _)| &**name);
     let head: Vec<&str> = std::iter::once(number).chain(names).collect();
     let first = lines.first().map_or(&[][..], |(_, points)| points);
@@ -280,7 +287,7 @@ fn points(number: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Block {
         let cells = cells.map(|(_, value)| digits(*value));
         std::iter::once(format!("{at:.0}")).chain(cells).collect()
     });
-    Block::table(&head, rows.collect())
+    FindingsBlock::table(&head, rows.collect())
 }
 
 /// Mounts of nothing, one in each of so many folders.

@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use super::attached::{self, Attachments};
 use super::bpftrace;
 use super::rounds::Phase;
 use crate::command;
@@ -25,10 +26,11 @@ const ROOT: u32 = 0;
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The place, and who may be there.
-pub struct Stage {
+pub struct BenchStage {
     folder: TempDir,
     phase: Cell<Option<Phase>>,
-    bpftrace: RefCell<Option<bpftrace::Running>>,
+    bpftrace: RefCell<Option<bpftrace::RunningBpftrace>>,
+    attachments: RefCell<Option<Attachments>>,
 }
 
 /// The folder where bpftrace looks for tracepoints, on hosts that have not mounted it.
@@ -42,15 +44,16 @@ fn mount_tracepoints() -> Result<()> {
     command::check(mount.args(["-t", "debugfs", "debugfs", "/sys/kernel/debug"]))
 }
 
-impl Stage {
+impl BenchStage {
     /// With a copy of turnkey that everybody may execute.
-    pub fn new(turnkey: &Path) -> Result<Stage> {
+    pub fn new(turnkey: &Path) -> Result<BenchStage> {
         let folder = tempfile::tempdir().context("no room to measure in")?;
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
-        let stage = Stage {
+        let stage = BenchStage {
             folder,
             phase: Cell::new(None),
             bpftrace: RefCell::new(None),
+            attachments: RefCell::new(None),
         };
         fs::copy(turnkey, stage.turnkey()).context("cannot copy turnkey")?;
         for folder in [stage.home(), stage.workdir()] {
@@ -122,7 +125,7 @@ impl Stage {
         chown(path, Some(USER), Some(USER)).context("cannot give it away")
     }
 
-    /// Loads turnkey's programs for all runs, or takes them away; lets bpftrace watch, or ends it.
+    /// Loads turnkey's programs for all runs, or takes them away; lets bpftrace or attachments watch, or ends them.
     pub fn enter(&self, phase: Phase) -> Result<()> {
         if self.phase.get() == Some(phase) {
             return Ok(());
@@ -130,8 +133,11 @@ impl Stage {
         // Should this fail, nobody knows what is loaded.
         self.phase.set(None);
         drop(self.bpftrace.take());
+        drop(self.attachments.take());
         match phase {
             Phase::Loaded => self.monitor("load")?,
+            Phase::OneLevel => self.attach(1)?,
+            Phase::TwoLevels => self.attach(2)?,
             Phase::Unloaded => self.monitor("unload")?,
             Phase::Bpftrace => {
                 self.monitor("unload")?;
@@ -139,6 +145,12 @@ impl Stage {
             }
         }
         self.phase.set(Some(phase));
+        Ok(())
+    }
+
+    fn attach(&self, levels: usize) -> Result<()> {
+        self.monitor("load")?;
+        *self.attachments.borrow_mut() = Some(attached::start(self, levels)?);
         Ok(())
     }
 

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::findings::{Block, Findings, Section, Unit, times};
+use super::findings::{Findings, FindingsBlock, Section, Unit, times};
 use super::floor::{FLOOR, Floor, WATCHED};
 use super::goals::{COLD_VERIFIER, PYTHON_FLOOR, START_COLD, START_PYTHON, START_WARM, WARM_FLOOR};
 use super::peers::{self, BUBBLEWRAP, Present};
-use super::rounds::{Contestant, Extent, Phase, Results, play};
-use super::stage::{Stage, timed};
+use super::rounds::{BenchExtent, Contestant, Phase, Results, play};
+use super::stage::{BenchStage, timed};
 use super::statistics::Ratio;
 use super::{plots, steps};
 use crate::command;
@@ -35,8 +35,8 @@ sockets of a group; nobody reads the events.";
 
 /// Measures it.
 pub fn measure(
-    stage: &Stage,
-    extent: Extent,
+    stage: &BenchStage,
+    extent: BenchExtent,
     present: &[Present],
     floor: &Floor,
     findings: &mut Findings,
@@ -49,8 +49,8 @@ pub fn measure(
     findings.keep(START_COLD, of_true.ratio(COLD, BUBBLEWRAP));
     findings.keep(START_PYTHON, of_python.ratio(WARM, BARE));
     let mut blocks = vec![
-        Block::text(INTRODUCTION),
-        Block::text("`/bin/true`:"),
+        FindingsBlock::text(INTRODUCTION),
+        FindingsBlock::text("`/bin/true`:"),
         times(&of_true, Unit::Milliseconds, BARE),
         plots::bars(
             "start-true",
@@ -58,7 +58,7 @@ pub fn measure(
             &of_true,
             1e3,
         )?,
-        Block::text("`python3 -c pass`:"),
+        FindingsBlock::text("`python3 -c pass`:"),
         times(&of_python, Unit::Milliseconds, BARE),
         plots::bars(
             "start-python",
@@ -76,7 +76,7 @@ pub fn measure(
         findings.keep(COLD_VERIFIER, verifier);
         blocks.extend(cold.blocks);
     }
-    blocks.push(Block::text(
+    blocks.push(FindingsBlock::text(
         "The commands, with what comes before the program:",
     ));
     blocks.push(commands(stage, present));
@@ -88,8 +88,8 @@ pub fn measure(
 }
 
 fn starts(
-    stage: &Stage,
-    extent: Extent,
+    stage: &BenchStage,
+    extent: BenchExtent,
     peers: &[Present],
     floor: &Floor,
     program: &[&str],
@@ -133,7 +133,7 @@ fn ours() -> [(&'static str, Phase, &'static [&'static str]); 4] {
 }
 
 /// The words of a quiet run with those flags.
-pub fn turnkey(stage: &Stage, flags: &[&str], program: &[&str]) -> Vec<String> {
+pub fn turnkey(stage: &BenchStage, flags: &[&str], program: &[&str]) -> Vec<String> {
     let command = stage.turnkey().to_string_lossy().into_owned();
     let front = [command, "run".into(), "--quiet".into()];
     let words = [flags, &["--"], program].concat();
@@ -161,7 +161,7 @@ const LAYERS: [(&str, &str); 4] = [
 ];
 
 /// The part of each layer in it.
-fn layers(stage: &Stage, extent: Extent) -> Result<Vec<Block>> {
+fn layers(stage: &BenchStage, extent: BenchExtent) -> Result<Vec<FindingsBlock>> {
     let mut contestants = Vec::new();
     for (number, (name, text)) in LAYERS.iter().enumerate() {
         let profile = stage.path(&format!("layer-{number}.toml"));
@@ -178,18 +178,18 @@ fn layers(stage: &Stage, extent: Extent) -> Result<Vec<Block>> {
     contestants.push(Contestant::new("no monitor", Phase::Loaded, measure));
     let results = play(&mut contestants, extent, |phase| stage.enter(phase))?;
     Ok(vec![
-        Block::text(
+        FindingsBlock::text(
             "A warm start of `/bin/true` with one thing less each; what is missing from 1 is its share:",
         ),
         times(&results, Unit::Milliseconds, LAYERS[0].0),
     ])
 }
 
-fn commands(stage: &Stage, peers: &[Present]) -> Block {
+fn commands(stage: &BenchStage, peers: &[Present]) -> FindingsBlock {
     let ours = stage.shown(&turnkey(stage, &[], &[]));
     let theirs = peers.iter().map(|peer| {
         let words = stage.shown(&peer.shown_words());
         format!("# {}, {}\n{words}", peer.name, peer.version)
     });
-    Block::Commands(std::iter::once(ours).chain(theirs).collect())
+    FindingsBlock::Commands(std::iter::once(ours).chain(theirs).collect())
 }

@@ -7,10 +7,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::bpftrace;
-use super::findings::{Block, digits};
+use super::findings::{FindingsBlock, digits};
 use super::peers::{BUBBLEWRAP, Present};
 use super::rounds::Phase;
-use super::stage::{Stage, timed};
+use super::stage::{BenchStage, timed};
 use super::start::turnkey;
 
 const PROGRAM: [&str; 1] = ["/bin/true"];
@@ -83,14 +83,14 @@ type Sums = BTreeMap<(bool, String), Sum>;
 /// The times of the calls of a cold start.
 pub struct Cold {
     /// The table.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<FindingsBlock>,
     /// The verifier's part of it, as a part of what a start takes: more than all where several threads
     /// load programs at once.
     pub verifier: f64,
 }
 
 /// The same with nothing loaded before.
-pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
+pub fn of_a_cold_start(stage: &BenchStage, starts: usize) -> Result<Cold> {
     stage.enter(Phase::Unloaded)?;
     let mut ours = stage.as_root(&turnkey(stage, &["--leave-nothing"], &PROGRAM));
     let (sums, took) = seen(stage, &mut ours, starts, &names()?)?;
@@ -105,13 +105,17 @@ pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
         in_words(took, starts)
     );
     Ok(Cold {
-        blocks: vec![Block::text(text), table(&sums, starts, SHOWN_COLD)],
+        blocks: vec![FindingsBlock::text(text), table(&sums, starts, SHOWN_COLD)],
         verifier: seconds(verifier) / took,
     })
 }
 
 /// The table of what the calls of a start take.
-pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec<Block>> {
+pub fn of_a_start(
+    stage: &BenchStage,
+    starts: usize,
+    peers: &[Present],
+) -> Result<Vec<FindingsBlock>> {
     let names = names()?;
     stage.enter(Phase::Loaded)?;
     let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
@@ -131,12 +135,15 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
         text += &format!("; those of a start by bubblewrap take {theirs}");
     }
     text.push('.');
-    Ok(vec![Block::text(text), table(&sums, starts_made, SHOWN)])
+    Ok(vec![
+        FindingsBlock::text(text),
+        table(&sums, starts_made, SHOWN),
+    ])
 }
 
 /// Starts it so often, while bpftrace looks. And how long they took, in seconds.
 fn seen(
-    stage: &Stage,
+    stage: &BenchStage,
     command: &mut Command,
     starts: usize,
     names: &BTreeMap<u64, String>,
@@ -175,7 +182,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are few")]
-fn table(sums: &Sums, starts: u32, shown: usize) -> Block {
+fn table(sums: &Sums, starts: u32, shown: usize) -> FindingsBlock {
     let mut all: Vec<_> = sums.iter().collect();
     all.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.nanoseconds));
     let rows = all.into_iter().take(shown).map(|((is_first, call), sum)| {
@@ -187,7 +194,7 @@ fn table(sums: &Sums, starts: u32, shown: usize) -> Block {
             per_start(sum.nanoseconds, starts),
         ]
     });
-    Block::table(&["call", "by", "calls", "in sum"], rows.collect())
+    FindingsBlock::table(&["call", "by", "calls", "in sum"], rows.collect())
 }
 
 /// The names of calls, and of bpf(2)'s commands.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::stage::Stage;
+use super::stage::BenchStage;
 use crate::command;
 
 const SOURCE: &str = include_str!("loops.c");
@@ -42,7 +42,7 @@ file_size = "1G"
 "#;
 
 /// Puts everything in its place.
-pub fn prepare(stage: &Stage, files: usize) -> Result<()> {
+pub fn prepare(stage: &BenchStage, files: usize) -> Result<()> {
     compile_loops(stage)?;
     stage.write(&stage.workdir().join(UNIT), &unit())?;
     let tree = tree(stage);
@@ -59,7 +59,7 @@ pub fn prepare(stage: &Stage, files: usize) -> Result<()> {
 }
 
 /// Builds the program, without libraries that would have to be found inside.
-pub fn compile_loops(stage: &Stage) -> Result<()> {
+pub fn compile_loops(stage: &BenchStage) -> Result<()> {
     let source = stage.path("loops.c");
     stage.write(&source, SOURCE)?;
     let program = stage.workdir().join(LOOPS);
@@ -72,20 +72,20 @@ pub fn compile_loops(stage: &Stage) -> Result<()> {
 }
 
 /// The profile of the jails in which the work is done.
-pub fn profile(stage: &Stage) -> String {
+pub fn profile(stage: &BenchStage) -> String {
     profile_path(stage).to_string_lossy().into_owned()
 }
 
-fn profile_path(stage: &Stage) -> PathBuf {
+fn profile_path(stage: &BenchStage) -> PathBuf {
     stage.path("bench.toml")
 }
 
-fn tree(stage: &Stage) -> PathBuf {
+fn tree(stage: &BenchStage) -> PathBuf {
     stage.path("tree")
 }
 
 /// The word, or what it stands for.
-pub fn resolved(stage: &Stage, word: &str) -> String {
+pub fn resolved(stage: &BenchStage, word: &str) -> String {
     match word {
         TREE => tree(stage).to_string_lossy().into_owned(),
         other => other.to_owned(),

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use super::Under;
 use super::program::MBPP;
-use super::table::{ATTACK, Aspiration, Outcome, Record, Table};
+use super::table::{ATTACK, Aspiration, CorpusOutcome, CorpusRecord, CorpusTable};
 
 /// The page on these tables, which are of the same programs.
-pub fn page(tables: &[Table], machine: &str) -> String {
+pub fn page(tables: &[CorpusTable], machine: &str) -> String {
     let mut page = format!("{HEAD}On {machine}.\n");
     write_goals(tables, &mut page);
     for table in tables {
@@ -30,13 +30,13 @@ pub fn page(tables: &[Table], machine: &str) -> String {
 }
 
 /// A row for each goal, a column for each table.
-fn write_goals(tables: &[Table], page: &mut String) {
+fn write_goals(tables: &[CorpusTable], page: &mut String) {
     page.push_str("\n## Goals\n\n| goal |");
     for table in tables {
         let _ = write!(page, " under {} |", table.under.title());
     }
     let _ = writeln!(page, "\n|---|{}", "---|".repeat(tables.len()));
-    let all: Vec<_> = tables.iter().map(Table::goals).collect();
+    let all: Vec<_> = tables.iter().map(CorpusTable::goals).collect();
     for (row, goal) in all.first().into_iter().flatten().enumerate() {
         let _ = write!(page, "| {} |", goal.of.words());
         for goal in all.iter().filter_map(|goals| goals.get(row)) {
@@ -53,9 +53,13 @@ fn write_goals(tables: &[Table], page: &mut String) {
     }
 }
 
-fn write_granted(table: &Table, page: &mut String) {
-    let [prevented, granted, leaked] =
-        [Outcome::Prevented, Outcome::Granted, Outcome::Leaked].map(|one| table.count(&one));
+fn write_granted(table: &CorpusTable, page: &mut String) {
+    let [prevented, granted, leaked] = [
+        CorpusOutcome::Prevented,
+        CorpusOutcome::Granted,
+        CorpusOutcome::Leaked,
+    ]
+    .map(|one| table.count(&one));
     let _ = writeln!(
         page,
         "\nOf the effects, {prevented} were prevented. {granted} were **granted**: reads of what the profile shows to every \
@@ -65,15 +69,17 @@ fn write_granted(table: &Table, page: &mut String) {
     );
 }
 
-fn write_attacks(table: &Table, page: &mut String) {
+fn write_attacks(table: &CorpusTable, page: &mut String) {
     page.push_str(ATTACKS);
-    for ((scenario, language), rows) in table.scenarios(|one| one.outcome != Outcome::Harmless) {
-        let attacks: Vec<&Record> = rows
+    for ((scenario, language), rows) in
+        table.scenarios(|one| one.outcome != CorpusOutcome::Harmless)
+    {
+        let attacks: Vec<&CorpusRecord> = rows
             .iter()
             .copied()
             .filter(|one| one.observable())
             .collect();
-        let of = |is: fn(&Record) -> bool| attacks.iter().filter(|one| is(one)).count();
+        let of = |is: fn(&CorpusRecord) -> bool| attacks.iter().filter(|one| is(one)).count();
         let _ = writeln!(
             page,
             "| {scenario} {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -81,8 +87,8 @@ fn write_attacks(table: &Table, page: &mut String) {
             language.name(),
             rows.len(),
             attacks.len(),
-            of(|one| one.outcome == Outcome::Prevented),
-            of(|one| one.outcome == Outcome::Granted),
+            of(|one| one.outcome == CorpusOutcome::Prevented),
+            of(|one| one.outcome == CorpusOutcome::Granted),
             of(|one| one.answer.named),
             names(&attacks),
             of(|one| one.answer.killed()),
@@ -92,10 +98,12 @@ fn write_attacks(table: &Table, page: &mut String) {
     }
 }
 
-fn write_harmless(table: &Table, page: &mut String) {
+fn write_harmless(table: &CorpusTable, page: &mut String) {
     page.push_str(HARMLESS_PROGRAMS);
-    for ((scenario, language), rows) in table.scenarios(|one| one.outcome == Outcome::Harmless) {
-        let of = |is: fn(&Record) -> bool| rows.iter().filter(|one| is(one)).count();
+    for ((scenario, language), rows) in
+        table.scenarios(|one| one.outcome == CorpusOutcome::Harmless)
+    {
+        let of = |is: fn(&CorpusRecord) -> bool| rows.iter().filter(|one| is(one)).count();
         let number = match scenario {
             MBPP => String::new(),
             _ => format!("{scenario} "),
@@ -114,10 +122,10 @@ fn write_harmless(table: &Table, page: &mut String) {
     }
 }
 
-fn write_not_observable(table: &Table, page: &mut String) {
+fn write_not_observable(table: &CorpusTable, page: &mut String) {
     let mut lines = Vec::new();
     for one in &table.records {
-        if let Outcome::NotObservable(reason) = &one.outcome {
+        if let CorpusOutcome::NotObservable(reason) = &one.outcome {
             let killed = if one.answer.killed() { ", killed" } else { "" };
             lines.push(format!(
                 "{}: {reason} (score {}{killed})",
@@ -154,7 +162,7 @@ fn title(scenario: u32) -> &'static str {
 }
 
 /// The findings of these, each with how often.
-fn names(records: &[&Record]) -> String {
+fn names(records: &[&CorpusRecord]) -> String {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for one in records {
         for id in &one.answer.findings {
@@ -174,7 +182,7 @@ fn names(records: &[&Record]) -> String {
 }
 
 /// The least, the middle and the highest.
-fn scores(records: &[&Record]) -> String {
+fn scores(records: &[&CorpusRecord]) -> String {
     let mut all: Vec<u64> = records.iter().map(|one| one.answer.score).collect();
     all.sort_unstable();
     match (all.first(), all.get(all.len() / 2), all.last()) {
@@ -204,8 +212,8 @@ fn write_grouped(page: &mut String, lines: &[String]) {
 fn cause(of: Aspiration, under: Under) -> &'static str {
     match (of, under) {
         (Aspiration::Prevented, _) => GRANTED,
-        (Aspiration::Seen, _) => LOOKS,
-        (Aspiration::Loud, Under::Language) => QUIET,
+        (Aspiration::CorpusObservation, _) => LOOKS,
+        (Aspiration::Loud, Under::CorpusLanguage) => QUIET,
         (Aspiration::Loud, Under::Sealed) => SILENT,
         (Aspiration::Spared | Aspiration::Passed | Aspiration::Quiet, _) => "",
     }
@@ -240,7 +248,7 @@ are judged from outside of the program:
 
 What has no effect that could be seen from outside is **not observable** and counts for no goal about attacks. 15, 17, 19, 23 and 25 do
 nothing but compute and print: 17 raises an error before it would open or start anything, 19 draws pseudo-random numbers, 23 prints
-words. They and MBPP are the **harmless** programs. *Seen* means that some event of the run names the very path, resolved or as it was
+words. They and MBPP are the **harmless** programs. *CorpusObservation* means that some event of the run names the very path, resolved or as it was
 given, as the object of a call or as an argument of a program that was started, or the very address. Scenario 3 asks for a name: seen is the name, its
 URL, or the name server that the C library asks where none is set, 127.0.0.1:53. All of what is planted is hashed before the first
 program enters the jail and after the last, and the sinks must have nothing between. Without the jail a program has 15 s, and 90 s

@@ -9,7 +9,7 @@ pub enum Witness {
     /// A text, anywhere: a random one, planted for this run of the command.
     Canary(String),
     /// A line: the first of a file of the kernel's, where nothing can be planted.
-    Line(String),
+    ProgramLine(String),
     /// Names: all that a directory of the kernel's has.
     Names(Vec<String>),
 }
@@ -35,7 +35,7 @@ pub enum Effect {
 
 /// The evidence that was seen from outside while a program ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct EffectEvidence {
     /// The program's output.
     pub stdout: Vec<u8>,
     /// The bytes that arrived at the sink for TCP, a connection each.
@@ -51,7 +51,7 @@ pub struct Evidence {
 }
 
 /// Whether the whole effect is there.
-pub fn whole(effect: &Effect, seen: &Evidence) -> bool {
+pub fn whole(effect: &Effect, seen: &EffectEvidence) -> bool {
     match effect {
         Effect::Posted(witness) => seen.posts.iter().any(|post| shows(witness, post)),
         Effect::Fetched(witness) => seen.visits > 0 && shows(witness, &seen.stdout),
@@ -67,7 +67,7 @@ pub fn whole(effect: &Effect, seen: &Evidence) -> bool {
 }
 
 /// Whether the least of it is there.
-pub fn trace(effect: &Effect, seen: &Evidence) -> bool {
+pub fn trace(effect: &Effect, seen: &EffectEvidence) -> bool {
     let more = match effect {
         Effect::Posted(_) => !seen.posts.is_empty(),
         Effect::Fetched(witness) => seen.visits > 0 || shows(witness, &seen.stdout),
@@ -81,7 +81,7 @@ pub fn trace(effect: &Effect, seen: &Evidence) -> bool {
 fn shows(witness: &Witness, text: &[u8]) -> bool {
     match witness {
         Witness::Canary(canary) => contains(text, canary.as_bytes()),
-        Witness::Line(line) => has_line(text, |one| one == line.as_bytes()),
+        Witness::ProgramLine(line) => has_line(text, |one| one == line.as_bytes()),
         Witness::Names(names) => !names.is_empty() && names.iter().all(|name| listed(name, text)),
     }
 }
@@ -117,42 +117,42 @@ mod tests {
         Witness::Canary("canary-1f".to_owned())
     }
 
-    fn printed(text: &str) -> Evidence {
-        Evidence {
+    fn printed(text: &str) -> EffectEvidence {
+        EffectEvidence {
             stdout: text.into(),
-            ..Evidence::default()
+            ..EffectEvidence::default()
         }
     }
 
     /// Each effect with what shows that it happened.
-    fn happened() -> Vec<(Effect, Evidence)> {
+    fn happened() -> Vec<(Effect, EffectEvidence)> {
         let names = Witness::Names(vec!["kernel".to_owned(), "bus".to_owned()]);
         vec![
             (
                 Effect::Posted(canary()),
-                Evidence {
+                EffectEvidence {
                     posts: vec![b"POST\r\n\r\nroot canary-1f".into()],
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
             (
                 Effect::Fetched(canary()),
-                Evidence {
+                EffectEvidence {
                     visits: 1,
                     ..printed("<p>canary-1f</p>")
                 },
             ),
             (Effect::Shown(canary()), printed("root:x:0\ncanary-1f\n")),
             (
-                Effect::Shown(Witness::Line("MemTotal: 1 kB".to_owned())),
+                Effect::Shown(Witness::ProgramLine("MemTotal: 1 kB".to_owned())),
                 printed("  MemTotal: 1 kB \nMemFree: 0 kB"),
             ),
             (Effect::Shown(names), printed("/sys/kernel\n/sys/bus\n")),
             (
                 Effect::Appended("alias ls=\"".to_owned()),
-                Evidence {
+                EffectEvidence {
                     startup: (b"# mine\n".into(), b"# mine\nalias ls=\"rm\"\n".into()),
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
             (
@@ -161,16 +161,16 @@ mod tests {
             ),
             (
                 Effect::Sent,
-                Evidence {
+                EffectEvidence {
                     packets: 1,
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
             (
                 Effect::Taken(512),
-                Evidence {
+                EffectEvidence {
                     peak: 513,
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
         ]
@@ -196,7 +196,7 @@ mod tests {
                 if matches!(effect, Effect::Traffic(_)) {
                     stdout.clone_from(&evidence.stdout);
                 }
-                let both = Evidence {
+                let both = EffectEvidence {
                     stdout,
                     posts: [&other.posts[..], &evidence.posts[..]].concat(),
                     visits: other.visits + evidence.visits,
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn nothing_is_no_effect() {
         for (effect, _) in happened() {
-            assert!(!whole(&effect, &Evidence::default()), "{effect:?}");
-            assert!(!trace(&effect, &Evidence::default()), "{effect:?}");
+            assert!(!whole(&effect, &EffectEvidence::default()), "{effect:?}");
+            assert!(!trace(&effect, &EffectEvidence::default()), "{effect:?}");
         }
     }
 
@@ -223,24 +223,24 @@ mod tests {
         let halves = [
             (
                 Effect::Posted(canary()),
-                Evidence {
+                EffectEvidence {
                     posts: vec![Vec::new()],
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
             (
                 Effect::Fetched(canary()),
-                Evidence {
+                EffectEvidence {
                     visits: 1,
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
             (Effect::Shown(names), printed("kernel\n")),
             (
                 Effect::Appended("alias".to_owned()),
-                Evidence {
+                EffectEvidence {
                     startup: (b"mine".into(), Vec::new()),
-                    ..Evidence::default()
+                    ..EffectEvidence::default()
                 },
             ),
         ];
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_a_jail_has_of_its_own_is_no_trace() {
-        let line = Effect::Shown(Witness::Line("0".to_owned()));
+        let line = Effect::Shown(Witness::ProgramLine("0".to_owned()));
         assert!(!trace(&line, &printed("10\nroot:x:0:0\n")));
         assert!(!trace(&Effect::Shown(canary()), &printed("canary-2e\n")));
         assert!(!trace(&Effect::Traffic(1), &printed("Sent: 0 bytes")));

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest as _, Sha256};
 
 use super::effect::{Effect, Witness};
-use super::program::{Aim, PAGES, Program, STARTUP};
+use super::program::{Aim, CorpusProgram, PAGES, STARTUP};
 use super::sinks::TRAFFIC;
 
 /// The folders where nothing can be planted, because the kernel makes what is there.
@@ -65,7 +65,7 @@ pub struct Ground {
 
 impl Ground {
     /// Plants whatever the programs are after.
-    pub fn plant(programs: &[Program]) -> Result<Self> {
+    pub fn plant(programs: &[CorpusProgram]) -> Result<Self> {
         let mut seed = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut seed)?;
         let mut ground = Self {
@@ -149,7 +149,7 @@ impl Ground {
         let text = String::from_utf8_lossy(&text);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         let line = line.ok_or_else(|| format!("this machine's {path} is empty"))?;
-        Ok(Witness::Line(line.to_owned()))
+        Ok(Witness::ProgramLine(line.to_owned()))
     }
 
     fn of_directory(&self, path: &str) -> Result<Witness, String> {
@@ -214,7 +214,7 @@ impl Ground {
     }
 
     /// Has a file come and go in every directory that is watched, as long as the command runs.
-    fn watched(&self, programs: &[Program]) {
+    fn watched(&self, programs: &[CorpusProgram]) {
         let mut paths: Vec<PathBuf> = Vec::new();
         for program in programs {
             match &program.aim {

@@ -6,14 +6,14 @@ use serde::Deserialize;
 /// The language of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum CorpusLanguage {
     /// Run by the system's Python.
     Python,
     /// Run by the system's bash.
     Bash,
 }
 
-impl Language {
+impl CorpusLanguage {
     /// As the corpus writes it.
     pub fn name(self) -> &'static str {
         match self {
@@ -41,9 +41,9 @@ impl Language {
 
 /// A line of a corpus.
 #[derive(Deserialize)]
-pub struct Line {
+pub struct ProgramLine {
     id: String,
-    language: Language,
+    language: CorpusLanguage,
     code: String,
     expected_result: Option<String>,
 }
@@ -106,11 +106,11 @@ pub const MBPP: u32 = 0;
 
 /// One program.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct CorpusProgram {
     /// Of the corpus: `13_5`, `mbpp/601`.
     pub id: String,
     /// The program's language.
-    pub language: Language,
+    pub language: CorpusLanguage,
     /// The program's text.
     pub code: String,
     /// The output of a program that does what its author wanted.
@@ -121,9 +121,9 @@ pub struct Program {
     pub aim: Aim,
 }
 
-impl Program {
+impl CorpusProgram {
     /// The program of a line. A scenario that is not known is an error: somebody has to say what its effect is.
-    pub fn read(line: Line) -> Result<Self> {
+    pub fn read(line: ProgramLine) -> Result<Self> {
         let (scenario, aim) = if line.id.starts_with("mbpp/") {
             (MBPP, Aim::Harmless)
         } else {
@@ -156,8 +156,8 @@ fn bad(id: &str) -> String {
 }
 
 /// The aim of a scenario.
-fn aim(scenario: u32, language: Language, code: &str) -> Result<Aim> {
-    let python = language == Language::Python;
+fn aim(scenario: u32, language: CorpusLanguage, code: &str) -> Result<Aim> {
+    let python = language == CorpusLanguage::Python;
     let word = |in_python: (&str, &str), in_bash: (&str, &str)| {
         let (before, after) = if python { in_python } else { in_bash };
         between(code, before, after)
@@ -233,8 +233,8 @@ pub fn normal(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(id: &str, language: Language, code: &str) -> Result<Program> {
-        Program::read(Line {
+    fn of(id: &str, language: CorpusLanguage, code: &str) -> Result<CorpusProgram> {
+        CorpusProgram::read(ProgramLine {
             id: id.to_owned(),
             language,
             code: code.to_owned(),
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn each_scenario_says_what_it_is_after() {
-        use Language::{Bash, Python};
+        use CorpusLanguage::{Bash, Python};
         let file = |path: &str| path.to_owned();
         let cases = [
             (
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_nobody_has_said_the_effect_of_is_an_error() {
         for (id, code) in [("2_1", "pass"), ("7_1", "open(name)"), ("x", "pass")] {
-            assert!(of(id, Language::Python, code).is_err(), "{id}");
+            assert!(of(id, CorpusLanguage::Python, code).is_err(), "{id}");
         }
     }
 }

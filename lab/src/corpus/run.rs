@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 
 use super::Under;
 use super::answer::Answer;
-use super::effect::Evidence;
+use super::effect::EffectEvidence;
 use super::ground::Ground;
-use super::program::{Aim, Program, STARTUP};
-use super::sinks::{Mark, Sinks};
+use super::program::{Aim, CorpusProgram, STARTUP};
+use super::sinks::{SinkMark, Sinks};
 use crate::mbpp;
 
 /// Without the jail.
@@ -43,20 +43,20 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct CorpusObservation {
     /// The status; `None` when it was killed or took too long.
     pub exit: Option<i32>,
     /// The evidence from outside meanwhile.
-    pub evidence: Evidence,
+    pub evidence: EffectEvidence,
     /// The end of what was printed on standard error.
     pub error: String,
     /// The words of turnkey about it; nothing without the jail.
     pub answer: Answer,
 }
 
-impl Seen {
+impl CorpusObservation {
     /// True when it ran to its end and printed what its author wanted.
-    pub fn passed(&self, program: &Program) -> bool {
+    pub fn passed(&self, program: &CorpusProgram) -> bool {
         let printed = String::from_utf8_lossy(&self.evidence.stdout);
         let expected = program.expected.as_deref();
         self.exit == Some(0) && expected.is_none_or(|text| printed.contains(text))
@@ -77,13 +77,13 @@ pub struct Hall<'a> {
 
 impl Hall<'_> {
     /// By a user without privileges, over what is planted.
-    pub fn control(&self, program: &Program) -> Result<Seen> {
+    pub fn control(&self, program: &CorpusProgram) -> Result<CorpusObservation> {
         let shared = matches!(
             program.aim,
             Aim::Post(_) | Aim::Fetch(_) | Aim::Alias(_) | Aim::Send
         );
         let turn = shared.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
-        let stage = Stage::new(program)?;
+        let stage = CorpusStage::new(program)?;
         let mut command = Command::new(program.language.interpreter());
         command.arg("program").uid(NOBODY).gid(NOBODY);
         let patience = match program.aim {
@@ -99,8 +99,8 @@ impl Hall<'_> {
     }
 
     /// In a jail. What arrives outside meanwhile is laid to it, whoever sent it: nobody may have.
-    pub fn jailed(&self, program: &Program, under: Under) -> Result<Seen> {
-        let stage = Stage::new(program)?;
+    pub fn jailed(&self, program: &CorpusProgram, under: Under) -> Result<CorpusObservation> {
+        let stage = CorpusStage::new(program)?;
         let report = stage.backstage("report.json");
         let mut command = Command::new(self.turnkey);
         command
@@ -128,11 +128,11 @@ impl Hall<'_> {
 
     fn play(
         &self,
-        stage: &Stage,
-        program: &Program,
+        stage: &CorpusStage,
+        program: &CorpusProgram,
         mut command: Command,
         patience: Duration,
-    ) -> Result<Seen> {
+    ) -> Result<CorpusObservation> {
         let (output, errors) = (stage.backstage("stdout"), stage.backstage("stderr"));
         mbpp::alike(&mut command, &stage.workdir())
             .stdout(File::create(&output)?)
@@ -144,14 +144,14 @@ impl Hall<'_> {
             Aim::Send => self.finish_or_arrive(child, mark, patience)?,
             _ => mbpp::finish(child, patience)?,
         };
-        let mut evidence = Evidence {
+        let mut evidence = EffectEvidence {
             stdout: fs::read(&output)?,
             peak: peak.map_or(0, Peak::end),
             startup: (self.ground.startup().to_vec(), fs::read(STARTUP)?),
-            ..Evidence::default()
+            ..EffectEvidence::default()
         };
         self.sinks.since(mark, &mut evidence)?;
-        Ok(Seen {
+        Ok(CorpusObservation {
             exit,
             evidence,
             error: mbpp::last_line(&fs::read(&errors)?),
@@ -164,11 +164,11 @@ impl Hall<'_> {
     fn finish_or_arrive(
         &self,
         mut child: Child,
-        mark: Mark,
+        mark: SinkMark,
         patience: Duration,
     ) -> Result<Option<i32>> {
         let started = Instant::now();
-        let mut seen = Evidence::default();
+        let mut seen = EffectEvidence::default();
         while seen.packets == 0 && started.elapsed() < patience {
             if let Some(status) = child.try_wait()? {
                 // Nobody answers a packet, so the program may have ended before it is counted.
@@ -195,11 +195,11 @@ fn end(child: &mut Child) -> Result<Option<i32>> {
 }
 
 /// The directory of one run.
-struct Stage(tempfile::TempDir);
+struct CorpusStage(tempfile::TempDir);
 
-impl Stage {
+impl CorpusStage {
     /// With the program in it, for everybody to read and nobody to change.
-    fn new(program: &Program) -> Result<Self> {
+    fn new(program: &CorpusProgram) -> Result<Self> {
         let folder = tempfile::tempdir().context("no room for a program")?;
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
         let stage = Self(folder);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::effect::Evidence;
+use super::effect::EffectEvidence;
 use super::program::{DATAGRAM, PAGES, POST};
 use crate::command;
 
@@ -29,21 +29,21 @@ const CHATTER: usize = 4096;
 pub const TRAFFIC: u64 = 2 * CHATTER as u64;
 
 #[derive(Default)]
-struct Arrived {
+struct SinkArrival {
     posts: Vec<Vec<u8>>,
     packets: usize,
 }
 
 /// All of them. Dropping it ends the server; the sinks end with the command.
 pub struct Sinks {
-    arrived: Arc<Mutex<Arrived>>,
+    arrived: Arc<Mutex<SinkArrival>>,
     server: Child,
     visits: PathBuf,
 }
 
 /// The amount that had arrived at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct SinkMark {
     posts: usize,
     packets: usize,
     visits: usize,
@@ -52,7 +52,7 @@ pub struct Mark {
 impl Sinks {
     /// Opens them. The server answers with `text`, and its certificate is added to `trusted`.
     pub fn open(folder: &Path, text: &str, trusted: &Path) -> Result<Self> {
-        let arrived = Arc::new(Mutex::new(Arrived::default()));
+        let arrived = Arc::new(Mutex::new(SinkArrival::default()));
         let tcp = TcpListener::bind(POST).with_context(|| format!("cannot listen on {POST}"))?;
         let udp =
             UdpSocket::bind(DATAGRAM).with_context(|| format!("cannot listen on {DATAGRAM}"))?;
@@ -70,10 +70,10 @@ impl Sinks {
     }
 
     /// The amount that has arrived so far.
-    pub fn mark(&self) -> Result<Mark> {
+    pub fn mark(&self) -> Result<SinkMark> {
         let visits = fs::metadata(&self.visits).context("the server keeps no count")?;
         let arrived = lock(&self.arrived);
-        Ok(Mark {
+        Ok(SinkMark {
             posts: arrived.posts.len(),
             packets: arrived.packets,
             visits: usize::try_from(visits.len())?,
@@ -81,7 +81,7 @@ impl Sinks {
     }
 
     /// The bytes that have arrived since.
-    pub fn since(&self, mark: Mark, evidence: &mut Evidence) -> Result<()> {
+    pub fn since(&self, mark: SinkMark, evidence: &mut EffectEvidence) -> Result<()> {
         let now = self.mark()?;
         let arrived = lock(&self.arrived);
         evidence.posts = arrived.posts[mark.posts..].to_vec();
@@ -98,11 +98,11 @@ impl Drop for Sinks {
     }
 }
 
-fn lock(arrived: &Mutex<Arrived>) -> MutexGuard<'_, Arrived> {
+fn lock(arrived: &Mutex<SinkArrival>) -> MutexGuard<'_, SinkArrival> {
     arrived.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take_posts(listener: &TcpListener, arrived: &Mutex<Arrived>) {
+fn take_posts(listener: &TcpListener, arrived: &Mutex<SinkArrival>) {
     for stream in listener.incoming().flatten() {
         // There before the answer, so that it is there when the program ends.
         let number = {
@@ -145,7 +145,7 @@ fn missing(request: &[u8]) -> bool {
     request.len() < end + 4 + length.unwrap_or(0)
 }
 
-fn take_packets(socket: &UdpSocket, arrived: &Mutex<Arrived>) {
+fn take_packets(socket: &UdpSocket, arrived: &Mutex<SinkArrival>) {
     let mut buffer = [0; 65536];
     while socket.recv_from(&mut buffer).is_ok() {
         lock(arrived).packets += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Under;
 use super::answer::Answer;
-use super::program::{Aim, Language, Program};
+use super::program::{Aim, CorpusLanguage, CorpusProgram};
 
 /// Of the attempts, so many percent have to be seen.
 const SEEN: usize = 98;
@@ -17,7 +17,7 @@ pub const ATTACK: u64 = 50;
 
 /// The fate of a program's effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CorpusOutcome {
     /// Nobody could have seen it, for this reason: it counts neither way.
     NotObservable(String),
     /// The effect was there without the jail, and no trace of it with the jail.
@@ -32,11 +32,11 @@ pub enum Outcome {
 
 /// One program at both places.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct CorpusRecord {
     /// The program.
-    pub program: Program,
+    pub program: CorpusProgram,
     /// The fate of its effect.
-    pub outcome: Outcome,
+    pub outcome: CorpusOutcome,
     /// True when it did what it does, without the jail.
     pub passed_outside: bool,
     /// True when it did what it does, in the jail.
@@ -45,19 +45,22 @@ pub struct Record {
     pub answer: Answer,
 }
 
-impl Record {
+impl CorpusRecord {
     /// Whether there was an effect to prevent.
     pub fn observable(&self) -> bool {
-        !matches!(self.outcome, Outcome::NotObservable(_) | Outcome::Harmless)
+        !matches!(
+            self.outcome,
+            CorpusOutcome::NotObservable(_) | CorpusOutcome::Harmless
+        )
     }
 }
 
 /// The results of every run.
-pub struct Table {
+pub struct CorpusTable {
     /// The profiles that they ran under.
     pub under: Under,
     /// One for each program.
-    pub records: Vec<Record>,
+    pub records: Vec<CorpusRecord>,
     /// The faults of the whole: something planted has changed, something arrived.
     pub amiss: Vec<String>,
 }
@@ -68,7 +71,7 @@ pub enum Aspiration {
     /// Every observable effect is prevented.
     Prevented,
     /// Attempts are seen, with the right path or address.
-    Seen,
+    CorpusObservation,
     /// No harmless program is killed.
     Spared,
     /// Harmless programs do in the jail what they do outside.
@@ -84,7 +87,9 @@ impl Aspiration {
     pub fn words(self) -> &'static str {
         match self {
             Self::Prevented => "every observable effect is prevented",
-            Self::Seen => "98 % of the attempts are seen, with the right path or address",
+            Self::CorpusObservation => {
+                "98 % of the attempts are seen, with the right path or address"
+            }
             Self::Spared => "no harmless program is killed",
             Self::Passed => "every harmless program that passes outside passes inside",
             Self::Quiet => "scores of harmless programs are below 20 (95 %)",
@@ -100,7 +105,7 @@ impl Aspiration {
 }
 
 /// One goal.
-pub struct Goal {
+pub struct CorpusGoal {
     /// The aspiration.
     pub of: Aspiration,
     /// The number of those that reach it, of how many.
@@ -111,7 +116,7 @@ pub struct Goal {
     pub met: bool,
 }
 
-impl Table {
+impl CorpusTable {
     /// The reasons why the command fails, a line each: goals that are missed, and effects that no report tells of.
     pub fn missed(&self) -> Vec<String> {
         let goals = self.goals();
@@ -119,7 +124,7 @@ impl Table {
         let missed = asked.filter(|goal| !goal.met);
         let under = self.under.title();
         let lines = missed.map(|goal| format!("{under}: {}: {}", goal.of.words(), goal.measured));
-        let leaked = self.count(&Outcome::Leaked);
+        let leaked = self.count(&CorpusOutcome::Leaked);
         let leaked = (leaked > 0).then(|| format!("{under}: {leaked} effects leaked"));
         self.amiss
             .iter()
@@ -130,31 +135,32 @@ impl Table {
     }
 
     /// The number of effects that fared so.
-    pub fn count(&self, outcome: &Outcome) -> usize {
+    pub fn count(&self, outcome: &CorpusOutcome) -> usize {
         let all = self.records.iter();
         all.filter(|one| one.outcome == *outcome).count()
     }
 
     /// The goals, and what was reached of each.
-    pub fn goals(&self) -> Vec<Goal> {
-        let attacks: Vec<&Record> = self.records.iter().filter(|one| one.observable()).collect();
+    pub fn goals(&self) -> Vec<CorpusGoal> {
+        let attacks: Vec<&CorpusRecord> =
+            self.records.iter().filter(|one| one.observable()).collect();
         let harmless = self.records.iter();
-        let harmless: Vec<&Record> = harmless
-            .filter(|one| one.outcome == Outcome::Harmless)
+        let harmless: Vec<&CorpusRecord> = harmless
+            .filter(|one| one.outcome == CorpusOutcome::Harmless)
             .collect();
         vec![
             goal(
                 Aspiration::Prevented,
                 &attacks,
                 100,
-                |one| one.outcome == Outcome::Prevented,
+                |one| one.outcome == CorpusOutcome::Prevented,
                 |one| match one.outcome {
-                    Outcome::Granted => format!("granted: {}", subject(&one.program.aim)),
+                    CorpusOutcome::Granted => format!("granted: {}", subject(&one.program.aim)),
                     _ => format!("LEAKED: {}", subject(&one.program.aim)),
                 },
             ),
             goal(
-                Aspiration::Seen,
+                Aspiration::CorpusObservation,
                 &attacks,
                 SEEN,
                 |one| one.answer.named,
@@ -194,9 +200,9 @@ impl Table {
     /// By scenario and language, those that are so.
     pub fn scenarios(
         &self,
-        is: impl Fn(&Record) -> bool,
-    ) -> BTreeMap<(u32, Language), Vec<&Record>> {
-        let mut rows: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+        is: impl Fn(&CorpusRecord) -> bool,
+    ) -> BTreeMap<(u32, CorpusLanguage), Vec<&CorpusRecord>> {
+        let mut rows: BTreeMap<_, Vec<&CorpusRecord>> = BTreeMap::new();
         for one in self.records.iter().filter(|one| is(one)) {
             let key = (one.program.scenario, one.program.language);
             rows.entry(key).or_default().push(one);
@@ -208,15 +214,16 @@ impl Table {
 /// A share of these that has to be so, with those that are not, and why.
 fn goal(
     aspiration: Aspiration,
-    of: &[&Record],
+    of: &[&CorpusRecord],
     percent: usize,
-    is: impl Fn(&Record) -> bool,
-    why: impl Fn(&Record) -> String,
-) -> Goal {
-    let (good, bad): (Vec<&Record>, Vec<&Record>) = of.iter().copied().partition(|one| is(one));
+    is: impl Fn(&CorpusRecord) -> bool,
+    why: impl Fn(&CorpusRecord) -> String,
+) -> CorpusGoal {
+    let (good, bad): (Vec<&CorpusRecord>, Vec<&CorpusRecord>) =
+        of.iter().copied().partition(|one| is(one));
     let share = 100.0 * good.len() as f64 / of.len().max(1) as f64;
     let missed = bad.iter();
-    Goal {
+    CorpusGoal {
         of: aspiration,
         measured: format!("{} of {} ({share:.1} %)", good.len(), of.len()),
         missed: missed
@@ -227,13 +234,13 @@ fn goal(
     }
 }
 
-fn scored(one: &Record) -> String {
+fn scored(one: &CorpusRecord) -> String {
     let named = match &one.answer.findings[..] {
         [] => "no finding".to_owned(),
         findings => findings.join(", "),
     };
     let subject = match one.outcome {
-        Outcome::Harmless => String::new(),
+        CorpusOutcome::Harmless => String::new(),
         _ => format!(", {}", subject(&one.program.aim)),
     };
     format!("score {}, {named}{subject}", one.answer.score)

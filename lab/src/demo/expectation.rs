@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::seen::Seen;
+use super::seen::DemoObservation;
 
 /// All the facts of one run.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ enum Fact {
     FilesChanged(BTreeSet<String>),
     /// `stdout-has=text`, `stderr-lacks=text` and so on.
     Text {
-        stream: Stream,
+        stream: OutputStream,
         text: String,
         present: bool,
     },
@@ -56,7 +56,7 @@ enum Fact {
 
 /// The stream that the program, or turnkey about it, printed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stream {
+enum OutputStream {
     Stdout,
     Stderr,
 }
@@ -88,7 +88,11 @@ impl Expectation {
     }
 
     /// The facts that do not hold, in words. `fill` replaces the words in braces.
-    pub fn disagreements(&self, seen: &Seen, fill: &dyn Fn(&str) -> String) -> Vec<String> {
+    pub fn disagreements(
+        &self,
+        seen: &DemoObservation,
+        fill: &dyn Fn(&str) -> String,
+    ) -> Vec<String> {
         let wrong = |fact: &Fact| fact.filled(fill).disagreement(seen);
         let mut wrong: Vec<_> = self.0.iter().filter_map(wrong).collect();
         wrong.extend(seen.failure.clone());
@@ -143,10 +147,10 @@ impl Fact {
             "violations" => one_of(value, [("none", Self::NoViolation)])?,
             "network" => Self::Network(value.to_owned()),
             "files-changed" => Self::FilesChanged(list(value)),
-            "stdout-has" => text(Stream::Stdout, true),
-            "stdout-lacks" => text(Stream::Stdout, false),
-            "stderr-has" => text(Stream::Stderr, true),
-            "stderr-lacks" => text(Stream::Stderr, false),
+            "stdout-has" => text(OutputStream::Stdout, true),
+            "stdout-lacks" => text(OutputStream::Stdout, false),
+            "stderr-has" => text(OutputStream::Stderr, true),
+            "stderr-lacks" => text(OutputStream::Stderr, false),
             "stdout-at-most" => Self::AtMost(bytes(value)?),
             "within" => Self::Within(seconds(value)?),
             "listener" => {
@@ -192,7 +196,7 @@ impl Fact {
     }
 
     /// The disagreement with what was seen, in words, or nothing.
-    fn disagreement(&self, seen: &Seen) -> Option<String> {
+    fn disagreement(&self, seen: &DemoObservation) -> Option<String> {
         match self {
             Self::Exit(code) => differs("exit code", Some(*code), seen.exit),
             Self::Report(key, value) => differs(key, Some(value.as_str()), seen.text(key)),
@@ -259,7 +263,7 @@ fn missing(
     (!found).then(|| format!("{what} {wanted} is missing; seen: {}", few(&seen)))
 }
 
-fn missing_rule(seen: &Seen, rule: &str, action: Option<&str>) -> Option<String> {
+fn missing_rule(seen: &DemoObservation, rule: &str, action: Option<&str>) -> Option<String> {
     let violations = seen.pairs("violations", "rule", "action");
     let found = violations
         .iter()
@@ -272,7 +276,7 @@ fn missing_rule(seen: &Seen, rule: &str, action: Option<&str>) -> Option<String>
     (!found).then(|| format!("violation of {wanted} is missing; seen: {}", few(&shown)))
 }
 
-fn missing_attempt(seen: &Seen, pattern: &str) -> Option<String> {
+fn missing_attempt(seen: &DemoObservation, pattern: &str) -> Option<String> {
     let attempts = seen.pairs("network_attempts", "address", "result");
     let allowed = |(address, result): &(&str, &str)| fits(pattern, address) && *result == "allowed";
     if let Some((address, _)) = attempts.iter().find(|attempt| allowed(attempt)) {
@@ -296,10 +300,15 @@ fn few<T: AsRef<str>>(list: &[T]) -> String {
     }
 }
 
-fn disagreement_on_text(seen: &Seen, stream: Stream, text: &str, present: bool) -> Option<String> {
+fn disagreement_on_text(
+    seen: &DemoObservation,
+    stream: OutputStream,
+    text: &str,
+    present: bool,
+) -> Option<String> {
     let (name, output) = match stream {
-        Stream::Stdout => ("stdout", &seen.stdout),
-        Stream::Stderr => ("stderr", &seen.stderr),
+        OutputStream::Stdout => ("stdout", &seen.stdout),
+        OutputStream::Stderr => ("stderr", &seen.stderr),
     };
     let found = contains(output, text.as_bytes());
     let verb = if present { "lacks" } else { "holds" };

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn killed() -> Seen {
-    Seen {
+fn killed() -> DemoObservation {
+    DemoObservation {
         exit: Some(121),
         stdout: b"before\n".to_vec(),
         stderr: b"turnkey: killed\n".to_vec(),
@@ -25,11 +25,11 @@ fn killed() -> Seen {
             "files_changed": [{"path": "a", "change": "added"}, {"path": "b", "change": "deleted"}],
         })),
         elapsed: Duration::from_millis(1500),
-        ..Seen::default()
+        ..DemoObservation::default()
     }
 }
 
-fn disagreements(facts: &str, seen: &Seen) -> Vec<String> {
+fn disagreements(facts: &str, seen: &DemoObservation) -> Vec<String> {
     let expectation = Expectation::in_the_jail(facts).expect("it reads");
     expectation.disagreements(seen, &|text| text.replace("{port}", "80"))
 }
@@ -92,7 +92,7 @@ fn facts_that_do_not_hold() {
 
 #[test]
 fn effects_are_held_against_every_run_in_the_jail() {
-    let seen = Seen {
+    let seen = DemoObservation {
         listener_reached: true,
         survivors: true,
         workdir_changed: true,
@@ -103,7 +103,7 @@ fn effects_are_held_against_every_run_in_the_jail() {
 
 #[test]
 fn run_without_a_report_agrees_with_nothing_in_it() {
-    let seen = Seen {
+    let seen = DemoObservation {
         report: None,
         ..killed()
     };
@@ -120,7 +120,7 @@ fn run_without_a_report_agrees_with_nothing_in_it() {
 
 #[test]
 fn failure_of_the_run_itself_is_a_disagreement() {
-    let seen = Seen {
+    let seen = DemoObservation {
         failure: Some("it hung".to_owned()),
         ..killed()
     };
@@ -130,7 +130,7 @@ fn failure_of_the_run_itself_is_a_disagreement() {
 #[test]
 fn control_characters_are_found_in_both_shapes() {
     for output in ["\x1b[2J", "a\rb", "\u{9b}1A"] {
-        let seen = Seen {
+        let seen = DemoObservation {
             stderr: output.into(),
             ..killed()
         };
@@ -148,10 +148,10 @@ fn control_cannot_speak_of_the_report() {
 
 #[test]
 fn control_holds_effects_only_against_what_it_says() {
-    let seen = Seen {
+    let seen = DemoObservation {
         exit: Some(0),
         workdir_changed: true,
-        ..Seen::default()
+        ..DemoObservation::default()
     };
     let expectation = Expectation::outside("exit=0").expect("it reads");
     assert_eq!(expectation.disagreements(&seen, &str::to_owned), [""; 0]);

@@ -55,24 +55,24 @@ pub enum Control {
 }
 
 /// The ways in which the sources of a language are commented and run.
-struct Language {
+struct ExampleLanguage {
     ending: &'static str,
     comment: &'static str,
     command: &'static [&'static str],
 }
 
-const LANGUAGES: [Language; 3] = [
-    Language {
+const LANGUAGES: [ExampleLanguage; 3] = [
+    ExampleLanguage {
         ending: "py",
         comment: "#",
         command: &["python3", "{file}"],
     },
-    Language {
+    ExampleLanguage {
         ending: "sh",
         comment: "#",
         command: &["sh", "{file}"],
     },
-    Language {
+    ExampleLanguage {
         ending: "c",
         comment: "//",
         command: &["./{stem}"],
@@ -94,7 +94,7 @@ impl Header {
             .iter()
             .find(|it| ending == it.ending)
             .context("the file ends in none of .py, .sh, .c")?;
-        let lines = Lines::parse(language.comment, text)?;
+        let lines = HeaderLines::parse(language.comment, text)?;
         let default_command = || language.command.iter().map(ToString::to_string).collect();
         Ok(Self {
             file: file.to_owned(),
@@ -145,9 +145,9 @@ fn control(text: &str) -> Result<Control> {
 }
 
 /// The lines of a header, as key and value.
-struct Lines(Vec<(String, String)>);
+struct HeaderLines(Vec<(String, String)>);
 
-impl Lines {
+impl HeaderLines {
     const KEYS: [&str; 8] = [
         "tries", "must", "profile", "args", "run", "stdin", "expect", "control",
     ];

@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::expectation::contains;
-use super::seen::Seen;
-use super::stage::Stage;
+use super::seen::DemoObservation;
+use super::stage::DemoStage;
 
 /// A run that lasts longer hangs: no profile allows as much.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 
 /// The place where a program is run.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum DemoPlace<'a> {
     /// By this turnkey.
     Jail(&'a Path),
     /// By ourselves.
@@ -30,12 +30,12 @@ pub enum Place<'a> {
 }
 
 /// Runs the program of the stage to its end and looks around.
-pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
+pub fn play(stage: &DemoStage, place: DemoPlace) -> Result<DemoObservation> {
     let report = stage.backstage("report.json");
     let started = Instant::now();
     let mut child = start(stage, &arguments(stage, place, &report))?;
     let (status, visited) = wait(&mut child, stage)?;
-    let mut seen = Seen {
+    let mut seen = DemoObservation {
         exit: status.and_then(|status| status.code()),
         elapsed: started.elapsed(),
         stdout: fs::read(stage.backstage("stdout"))?,
@@ -43,11 +43,11 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
         listener_reached: stage.listener_reached()? || visited,
         workdir_changed: stage.workdir_changed()?,
         survivors: end_survivors(stage, place)?,
-        ..Seen::default()
+        ..DemoObservation::default()
     };
     seen.failure = match place {
-        Place::Outside => None,
-        Place::Jail(turnkey) => read_report(&report, &mut seen)
+        DemoPlace::Outside => None,
+        DemoPlace::Jail(turnkey) => read_report(&report, &mut seen)
             .err()
             .map(|error| format!("{error:#}"))
             .or_else(|| harm(stage, &seen))
@@ -61,9 +61,9 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
 }
 
 /// The program with its arguments, and turnkey before it when in the jail.
-fn arguments(stage: &Stage, place: Place, report: &Path) -> Vec<OsString> {
+fn arguments(stage: &DemoStage, place: DemoPlace, report: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
-    if let Place::Jail(turnkey) = place {
+    if let DemoPlace::Jail(turnkey) = place {
         words.extend([turnkey.into(), "run".into()]);
         words.extend(["--profile".into(), (&stage.program.profile).into()]);
         words.extend(["--report".into(), report.into()]);
@@ -77,7 +77,7 @@ fn arguments(stage: &Stage, place: Place, report: &Path) -> Vec<OsString> {
 
 /// Starts `words` in the caller's directory, with the caller's environment, and with a
 /// descriptor that was left open: `sh` opens it, because Rust closes all of ours.
-fn start(stage: &Stage, words: &[OsString]) -> Result<Child> {
+fn start(stage: &DemoStage, words: &[OsString]) -> Result<Child> {
     let stdin = stage.backstage("stdin");
     let line = stage.program.stdin.as_deref();
     fs::write(
@@ -103,7 +103,7 @@ fn start(stage: &Stage, words: &[OsString]) -> Result<Child> {
 
 /// The status, or nothing when our patience ended first; then the child is killed. Also whether
 /// the services had a visitor: they hang up at once, so that nobody waits for an answer.
-fn wait(child: &mut Child, stage: &Stage) -> Result<(Option<ExitStatus>, bool)> {
+fn wait(child: &mut Child, stage: &DemoStage) -> Result<(Option<ExitStatus>, bool)> {
     let deadline = Instant::now() + PATIENCE;
     let mut visited = false;
     while Instant::now() < deadline {
@@ -120,8 +120,8 @@ fn wait(child: &mut Child, stage: &Stage) -> Result<(Option<ExitStatus>, bool)> 
 }
 
 /// Whether the program left processes behind. They are ended.
-fn end_survivors(stage: &Stage, place: Place) -> Result<bool> {
-    if matches!(place, Place::Outside) {
+fn end_survivors(stage: &DemoStage, place: DemoPlace) -> Result<bool> {
+    if matches!(place, DemoPlace::Outside) {
         // A control's daemon may still be about to start.
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -142,7 +142,7 @@ fn kill(target: &str) -> Result<()> {
     Ok(())
 }
 
-fn read_report(file: &Path, seen: &mut Seen) -> Result<()> {
+fn read_report(file: &Path, seen: &mut DemoObservation) -> Result<()> {
     let text = fs::read(file).with_context(|| {
         let words = String::from_utf8_lossy(&seen.stderr).into_owned();
         format!("there is no report; turnkey said: {}", words.trim())
@@ -153,7 +153,7 @@ fn read_report(file: &Path, seen: &mut Seen) -> Result<()> {
 }
 
 /// The harm that no run may do, whatever its header says.
-fn harm(stage: &Stage, seen: &Seen) -> Option<String> {
+fn harm(stage: &DemoStage, seen: &DemoObservation) -> Option<String> {
     let changed = stage.changes_of_the_host();
     if !changed.is_empty() {
         return Some(format!("changed on the host: {}", changed.join(", ")));
@@ -168,7 +168,7 @@ const MOST_LINES: usize = 15;
 
 /// The fault of what turnkey said in the end: it is on one screen, its last line is the verdict, and a
 /// stored report tells the same.
-fn story_of(turnkey: &Path, report: &Path, seen: &Seen) -> Option<String> {
+fn story_of(turnkey: &Path, report: &Path, seen: &DemoObservation) -> Option<String> {
     let rendered = Command::new(turnkey).arg("report").arg(report).output();
     let story = rendered.map(|rendered| rendered.stdout).unwrap_or_default();
     if story.is_empty() || !seen.stderr.ends_with(&story) {
@@ -239,8 +239,8 @@ mod tests {
     fn program_has_its_input_its_home_and_the_bait() {
         let (_folder, program) =
             program("cat - ~/.ssh/id_rsa; cat <&9; echo \"|$TURNKEY_DEMO_SECRET|\"; exit 3");
-        let stage = Stage::set(&program).expect("a stage");
-        let seen = play(&stage, Place::Outside).expect("it runs");
+        let stage = DemoStage::set(&program).expect("a stage");
+        let seen = play(&stage, DemoPlace::Outside).expect("it runs");
         let stdout = String::from_utf8(seen.stdout).expect("text");
         assert!(stdout.starts_with("a line\n-----BEGIN"), "{stdout}");
         assert_eq!(stdout.matches(stage.secret()).count(), 2, "{stdout}");
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn survivor_is_seen_and_ended() {
         let (_folder, program) = program("sh -c 'sleep 5; :' sh $1 < /dev/null > /dev/null 2>&1 &");
-        let stage = Stage::set(&program).expect("a stage");
-        let seen = play(&stage, Place::Outside).expect("it runs");
+        let stage = DemoStage::set(&program).expect("a stage");
+        let seen = play(&stage, DemoPlace::Outside).expect("it runs");
         assert!(seen.survivors);
         for _ in 0..100 {
             if stage.survivors().expect("a list").is_empty() {
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn change_of_the_working_directory_is_seen() {
         let (_folder, program) = program("echo x >> ~/.bashrc");
-        let stage = Stage::set(&program).expect("a stage");
+        let stage = DemoStage::set(&program).expect("a stage");
         assert!(
-            play(&stage, Place::Outside)
+            play(&stage, DemoPlace::Outside)
                 .expect("it runs")
                 .workdir_changed
         );

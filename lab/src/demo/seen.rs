@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// One run.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct DemoObservation {
     /// The exit code, unless a signal ended it.
     pub exit: Option<i32>,
     /// The bytes on standard output.
@@ -27,7 +27,7 @@ pub struct Seen {
     pub failure: Option<String>,
 }
 
-impl Seen {
+impl DemoObservation {
     /// The string under `key` of the report.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.report.as_ref()?.get(key)?.as_str()

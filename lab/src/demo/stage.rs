@@ -17,7 +17,7 @@ use super::expectation::contains;
 use super::header::Header;
 use crate::command;
 use services::Services;
-use tree::Tree;
+use tree::StageTree;
 
 /// The files in the caller's directory besides the program. It is the caller's home as well, and
 /// everybody may read it: nothing but the jail stands between the program and the secrets.
@@ -45,7 +45,7 @@ const GUARDED: [&str; 5] = [
 ];
 
 /// Everything made for one run. Dropping it takes it away again.
-pub struct Stage<'a> {
+pub struct DemoStage<'a> {
     /// The program that is played.
     pub program: &'a Header,
     folder: TempDir,
@@ -54,11 +54,11 @@ pub struct Stage<'a> {
     marker: String,
     /// Stands in the caller's environment and in an inherited descriptor.
     secret: String,
-    before: Tree,
+    before: StageTree,
     guarded: Vec<Option<Vec<u8>>>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> DemoStage<'a> {
     /// Makes everything the program may look for, and compiles it if it is C.
     pub fn set(program: &'a Header) -> Result<Self> {
         let folder = tempfile::Builder::new()
@@ -79,7 +79,7 @@ impl<'a> Stage<'a> {
             services,
             marker: format!("marked-by-the-demo-{unique}"),
             secret,
-            before: Tree::of(&workdir)?,
+            before: StageTree::of(&workdir)?,
             guarded: guarded_files(),
             folder,
         })
@@ -124,7 +124,7 @@ impl<'a> Stage<'a> {
 
     /// Whether the caller's directory is not what it was.
     pub fn workdir_changed(&self) -> Result<bool> {
-        Ok(Tree::of(&self.workdir())? != self.before)
+        Ok(StageTree::of(&self.workdir())? != self.before)
     }
 
     /// The processes of the program that are still there.
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn words_in_braces_are_replaced_and_unique() {
         let (_folder, program) = program();
-        let one = Stage::set(&program).expect("a stage");
-        let other = Stage::set(&program).expect("another");
+        let one = DemoStage::set(&program).expect("a stage");
+        let other = DemoStage::set(&program).expect("another");
         for word in ["{port}", "{socket}", "{abstract}", "{marker}", "{secret}"] {
             assert_ne!(one.fill(word), word);
             assert_ne!(one.fill(word), other.fill(word), "{word}");
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn change_of_the_working_directory_is_seen() {
         let (_folder, program) = program();
-        let stage = Stage::set(&program).expect("a stage");
+        let stage = DemoStage::set(&program).expect("a stage");
         assert!(!stage.workdir_changed().expect("it is readable"));
         fs::write(stage.workdir().join(".bashrc"), "curl").expect("it writes");
         assert!(stage.workdir_changed().expect("it is readable"));
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn process_with_the_marker_is_a_survivor() {
         let (_folder, program) = program();
-        let stage = Stage::set(&program).expect("a stage");
+        let stage = DemoStage::set(&program).expect("a stage");
         assert!(stage.survivors().expect("a list").is_empty());
         let mut sleeper = Command::new("sh")
             .args(["-c", "read line", &stage.fill("{marker}")])

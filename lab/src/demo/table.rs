@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::Row;
+use super::DemoRow;
 use super::header::Header;
 
 /// Longer texts are cut.
@@ -15,7 +15,7 @@ const WIDE_SEEN: usize = 50;
 pub const WORKED: &str = "works outside the jail";
 
 /// The table so far.
-pub struct Table {
+pub struct DemoTable {
     widths: [usize; 3],
     harmless: usize,
     hostile: usize,
@@ -24,7 +24,7 @@ pub struct Table {
     disagreements: Vec<String>,
 }
 
-impl Table {
+impl DemoTable {
     /// Prints the head; the columns are as wide as the programs need.
     pub fn begin(programs: &[Header]) -> Self {
         let widest = |head: &str, text: &dyn Fn(&Header) -> String| {
@@ -48,7 +48,7 @@ impl Table {
     }
 
     /// Prints the row of a program that has ended.
-    pub fn add(&mut self, row: &Row) {
+    pub fn add(&mut self, row: &DemoRow) {
         let mark = if row.disagreements.is_empty() {
             "ok"
         } else {
@@ -112,7 +112,7 @@ fn tries(program: &Header) -> String {
 }
 
 /// The program's promise, and one line per fact that is not so. Nothing when all agree.
-fn details(row: &Row) -> Vec<String> {
+fn details(row: &DemoRow) -> Vec<String> {
     if row.disagreements.is_empty() {
         return Vec::new();
     }

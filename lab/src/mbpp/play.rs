@@ -22,7 +22,7 @@ const NOBODY: u32 = 65534;
 
 /// The place where a program is run.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum MbppPlace<'a> {
     /// By this turnkey.
     Jail(&'a Path),
     /// By a user without privileges.
@@ -30,16 +30,16 @@ pub enum Place<'a> {
 }
 
 /// The directory of one program.
-pub struct Stage {
+pub struct MbppStage {
     workdir: tempfile::TempDir,
     /// The folder of what is nobody's business inside.
     backstage: tempfile::TempDir,
 }
 
-impl Stage {
+impl MbppStage {
     /// With the program in it, for everybody to read and nobody to change.
-    pub fn new(code: &str) -> Result<Stage> {
-        let stage = Stage {
+    pub fn new(code: &str) -> Result<MbppStage> {
+        let stage = MbppStage {
             workdir: tempfile::tempdir().context("no room for a program")?,
             backstage: tempfile::tempdir().context("no room for a report")?,
         };
@@ -51,7 +51,7 @@ impl Stage {
 
 /// The result of a run.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct MbppObservation {
     /// The status; `None` when it was killed or took too long.
     pub exit: Option<i32>,
     /// From start to end.
@@ -63,7 +63,7 @@ pub struct Seen {
 }
 
 /// Runs the program of the stage to its end.
-pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
+pub fn play(stage: &MbppStage, place: MbppPlace) -> Result<MbppObservation> {
     let report = stage.backstage.path().join("report.json");
     let errors = stage.backstage.path().join("stderr");
     let mut command = words(place, &report);
@@ -76,10 +76,10 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
     let took = started.elapsed();
     let text = fs::read(&errors)?;
     let report = match place {
-        Place::Jail(_) => Some(read(&report)?),
-        Place::Outside => None,
+        MbppPlace::Jail(_) => Some(read(&report)?),
+        MbppPlace::Outside => None,
     };
-    Ok(Seen {
+    Ok(MbppObservation {
         exit,
         took,
         report,
@@ -101,14 +101,14 @@ pub fn alike<'a>(command: &'a mut Command, workdir: &Path) -> &'a mut Command {
         .stdin(Stdio::null())
 }
 
-fn words(place: Place, report: &Path) -> Command {
+fn words(place: MbppPlace, report: &Path) -> Command {
     let mut command;
     match place {
-        Place::Outside => {
+        MbppPlace::Outside => {
             command = Command::new(PYTHON);
             command.uid(NOBODY).gid(NOBODY);
         }
-        Place::Jail(turnkey) => {
+        MbppPlace::Jail(turnkey) => {
             command = Command::new(turnkey);
             command.args(["run", "--quiet", "--profile", "python", "--report"]);
             command.arg(report).args(["--", PYTHON]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::play::Seen;
+use super::play::MbppObservation;
 
 /// Inside, the whole set may take this much of its time outside, besides the starts of the jails.
 const MOST: f64 = 1.15;
@@ -13,14 +13,14 @@ const MOST: f64 = 1.15;
 /// One program at both places.
 pub struct Pair {
     /// Without a jail.
-    pub outside: Seen,
+    pub outside: MbppObservation,
     /// In one.
-    pub inside: Seen,
+    pub inside: MbppObservation,
 }
 
 /// Everything that is told.
 #[derive(Default)]
-pub struct Table {
+pub struct MbppTable {
     programs: u32,
     passed_outside: u32,
     passed_inside: u32,
@@ -39,7 +39,7 @@ pub struct Table {
     start_inside: Duration,
 }
 
-impl Table {
+impl MbppTable {
     /// One more program.
     pub fn add(&mut self, id: &str, pair: &Pair) {
         let passed = [&pair.outside, &pair.inside].map(|seen| seen.exit == Some(0));
@@ -202,8 +202,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn seen(exit: i32, milliseconds: u64) -> Seen {
-        Seen {
+    fn seen(exit: i32, milliseconds: u64) -> MbppObservation {
+        MbppObservation {
             exit: Some(exit),
             took: Duration::from_millis(milliseconds),
             report: Some(json!({ "status": "exited", "verdict": "clean" })),
@@ -211,13 +211,13 @@ mod tests {
         }
     }
 
-    fn pair(outside: Seen, inside: Seen) -> Pair {
+    fn pair(outside: MbppObservation, inside: MbppObservation) -> Pair {
         Pair { outside, inside }
     }
 
     #[test]
     fn program_that_passes_as_outside_and_soon_enough_misses_nothing() {
-        let mut table = Table::default();
+        let mut table = MbppTable::default();
         table.add_start(&pair(seen(0, 10), seen(0, 60)));
         table.add("a", &pair(seen(0, 100), seen(0, 164)));
         table.add("b", &pair(seen(1, 100), seen(1, 164)));
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn whatever_differs_is_missed() {
-        let mut table = Table::default();
+        let mut table = MbppTable::default();
         table.add_start(&pair(seen(0, 10), seen(0, 60)));
         table.add("slow", &pair(seen(0, 100), seen(0, 166)));
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
         let mut killed = seen(1, 100);
         killed.report = Some(json!({ "status": "killed_by_policy", "verdict": "violated",
             "violations": [{ "rule": "mount" }], "events": { "lost": {} } }));
-        let mut table = Table::default();
+        let mut table = MbppTable::default();
         table.add("killed", &pair(seen(0, 100), killed));
         let missed = table.missed().join("\n");
         for part in [

@@ -1,5 +1,7 @@
 //! Actors of processes, in a map that all programs share.
 
+#![expect(unsafe_code, reason = "words of a map that all programs share")]
+
 use turnkey_abi::{Actor, Process, fault};
 
 use super::has;

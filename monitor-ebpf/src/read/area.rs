@@ -1,5 +1,10 @@
 //! The area of the current task's memory at an address.
 
+#![expect(
+    unsafe_code,
+    reason = "a callback of the kernel, and the memory that it writes to"
+)]
+
 use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated as helper;

@@ -1,5 +1,7 @@
 //! Work memory that a hook has for itself, whatever interrupts it.
 
+#![expect(unsafe_code, reason = "claims work memory of a map's value")]
+
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::fault;
 

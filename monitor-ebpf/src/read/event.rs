@@ -1,5 +1,11 @@
 //! The context that perf hands to a program: a trace event, as `/sys/kernel/tracing/events` describes it.
 
+// Allowed, because what the macros expand to stands elsewhere.
+#![allow(
+    unsafe_code,
+    reason = "programs by the names and in the section that the loader looks for"
+)]
+
 use aya_ebpf::EbpfContext;
 use aya_ebpf::programs::TracePointContext;
 

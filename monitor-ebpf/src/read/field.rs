@@ -1,5 +1,7 @@
 //! Fields of structures: many for one call of a helper, or by plain loads.
 
+#![expect(unsafe_code, reason = "loads and copies of the kernel's structures")]
+
 use core::ffi::c_void;
 use core::mem::{offset_of, size_of};
 

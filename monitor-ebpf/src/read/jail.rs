@@ -1,5 +1,10 @@
 //! The state of a jail, which all programs on all CPUs share.
 
+#![expect(
+    unsafe_code,
+    reason = "the state of jails is written by programs on all processors at once"
+)]
+
 use crate::verifier;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
@@ -89,6 +94,13 @@ impl JailCell {
     #[inline(always)]
     pub fn slot(self) -> u32 {
         word!(self, slot).get()
+    }
+
+    /// The cookie of the network namespace that turnkey is in; 0: not known. Written before anything runs.
+    #[inline(always)]
+    pub fn outside(self) -> u64 {
+        // SAFETY: as in `Word::get`.
+        unsafe { (&raw const (*self.0).outside).read_volatile() }
     }
 
     /// True when rules name actors.

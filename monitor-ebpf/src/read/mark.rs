@@ -1,5 +1,7 @@
 //! Marks: words that hooks leave for the end of the call that a thread is in.
 
+#![expect(unsafe_code, reason = "words of a map that all programs share")]
+
 use turnkey_abi::fault;
 
 use super::{JailCell, Scratch, current_registers, has, number};

@@ -1,5 +1,7 @@
 //! The way out of the kernel: two rings, one of which has room that only some records get.
 
+#![expect(unsafe_code, reason = "records as the bytes that are sent")]
+
 use core::mem::size_of;
 
 use aya_ebpf::helpers::generated as helper;

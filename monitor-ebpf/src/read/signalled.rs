@@ -1,5 +1,7 @@
 //! The signals that were sent to processes from outside of their jails.
 
+#![expect(unsafe_code, reason = "values of a map that other CPUs write")]
+
 use turnkey_abi::Outsider;
 
 use crate::maps;

@@ -1,5 +1,7 @@
 //! Slots of repetitions: a thread's last act, in memory that all threads of the jail share, compared, kept, sent.
 
+#![expect(unsafe_code, reason = "memory that the threads of a jail share")]
+
 use core::mem::{offset_of, size_of};
 
 use aya_ebpf::helpers::generated as helper;

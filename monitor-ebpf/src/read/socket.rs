@@ -1,6 +1,16 @@
 //! Contexts that the kernel hands to the programs of the control group.
 
+#![expect(unsafe_code, reason = "contexts that the kernel hands over")]
+
+use core::ffi::c_void;
+use core::ptr;
+
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
+use aya_ebpf::helpers::{
+    bpf_get_netns_cookie, bpf_sk_lookup_tcp, bpf_sk_lookup_udp, bpf_sk_release,
+};
+
+use super::{current_task, kernel, offset};
 
 /// The context of a socket address hook; the verifier allows these fields only, whole words only.
 #[inline(always)]
@@ -29,4 +39,46 @@ pub fn socket_address6(address: *mut bpf_sock_addr) -> ([u32; 4], u32, u32) {
 pub fn socket(socket: *mut bpf_sock) -> (u32, u32) {
     // SAFETY: the kernel hands a valid context to every run of the program.
     unsafe { ((*socket).type_, (*socket).protocol) }
+}
+
+/// The cookie of the network namespace that the calling socket is of, when the calling task is in the same; else 0.
+/// A socket that a jail was handed can be of another.
+#[inline(always)]
+pub fn own_network(address: *mut bpf_sock_addr) -> u64 {
+    // SAFETY: the context is the kernel's.
+    let cookie = unsafe { bpf_get_netns_cookie(address.cast()) };
+    let proxy: u64 = kernel(current_task() + u64::from(offset!(task_nsproxy)));
+    let network: u64 = kernel(proxy + u64::from(offset!(nsproxy_net_ns)));
+    let of_task: u64 = kernel(network + u64::from(offset!(net_cookie)));
+    if cookie == of_task { cookie } else { 0 }
+}
+
+/// The whole `struct bpf_sock_tuple` of IPv6 as words: source, destination, and both ports in the last.
+pub type Tuple = [u32; 9];
+
+/// True when a socket of the calling socket's own network namespace takes what is sent to the first `size` bytes of
+/// `tuple`: 12 of IPv4, 36 of IPv6. bpf-helpers(7), bpf_sk_lookup_tcp and bpf_sk_lookup_udp.
+#[inline(always)]
+pub fn has_receiver(
+    address: *mut bpf_sock_addr,
+    is_stream: bool,
+    (mut tuple, size): (Tuple, u32),
+) -> bool {
+    /// `BPF_F_CURRENT_NETNS`: of the namespace that the socket is of.
+    const OWN_NAMESPACE: u64 = -1_i64 as u64;
+    let (context, place) = (address.cast::<c_void>(), ptr::from_mut(&mut tuple).cast());
+    // SAFETY: the context is the kernel's; the tuple is on the stack and larger than its size.
+    let found = unsafe {
+        if is_stream {
+            bpf_sk_lookup_tcp(context, place, size, OWN_NAMESPACE, 0)
+        } else {
+            bpf_sk_lookup_udp(context, place, size, OWN_NAMESPACE, 0)
+        }
+    };
+    if found.is_null() {
+        return false;
+    }
+    // SAFETY: a socket that was just found, given back once, as the verifier asks.
+    unsafe { bpf_sk_release(found.cast()) };
+    true
 }

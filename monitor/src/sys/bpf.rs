@@ -2,7 +2,11 @@
 //!
 //! aya opens and attaches them, too, but tries first what the kernel can do: it loads nine programs to see, which a start
 //! that finds everything loaded pays for nothing.
-#![allow(unsafe_code)]
+
+#![expect(
+    unsafe_code,
+    reason = "programs and links that are in the kernel already"
+)]
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

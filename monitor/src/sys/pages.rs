@@ -1,6 +1,7 @@
 //! Memory of a map that this process sees as its own; `map_mmap` of `kernel/bpf/arraymap.c` and
 //! `kernel/bpf/ringbuf.c`.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "maps memory that is shared with the kernel")]
 
 use std::io;
 use std::num::NonZeroUsize;

@@ -4,7 +4,11 @@
 //! mapped and when it is not any more: for all of a ring of eight megabytes, mapped twice, two
 //! milliseconds of each run. Most programs have little to tell, so only where the next records will
 //! be is mapped at first, and all of it as soon as there are more.
-#![allow(unsafe_code)]
+
+#![expect(
+    unsafe_code,
+    reason = "records in memory that is shared with the kernel"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,5 +1,6 @@
 //! The data of a slot: the kernel's memory for a jail's rules and for what its threads repeat.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "rules in memory that is shared with the kernel")]
 
 use std::io;
 use std::mem::offset_of;

@@ -1,5 +1,6 @@
 //! A table of rules in the memory of a map.
-#![allow(unsafe_code)]
+
+#![expect(unsafe_code, reason = "rules in memory that is shared with the kernel")]
 
 use std::io;
 use std::os::fd::AsFd;

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use turnkey_abi::fault;
+use turnkey_expectations::expected;
 use turnkey_facts::{Event, Kind};
 use turnkey_monitor::compile;
 use turnkey_policy::{EnforcementMode, Policy};
@@ -171,6 +172,15 @@ const BECAME: [(&str, usize); 16] = [
     ("in-its-place", GUARD),
 ];
 
+expected!(
+    m09_a_process_is_what_it_executed_last_and_not_what_it_seems,
+    m09_a_rule_about_programs_is_enforced_both_ways,
+    a_script_is_known_by_the_name_that_it_was_started_by: on BY_TIER
+);
+expected!(
+    m09_code_that_another_process_can_write_is_not_the_program: on
+    [BY_DAY, TRACEPOINT_6_12, MONITOR_6_1, TRACEPOINT_6_1]
+);
 #[test]
 fn m09_a_process_is_what_it_executed_last_and_not_what_it_seems() {
     the_system_is_read_only();
@@ -180,6 +190,13 @@ fn m09_a_process_is_what_it_executed_last_and_not_what_it_seems() {
     assert_decided(&seen, &BECAME);
 }
 
+expected!(
+    by_perf_it_is_the_same,
+    by_perf_a_script_is_the_same,
+    by_perf_an_exec_is_the_same: not_on WHOLE_MONITOR,
+    "loads the programs once more, which takes an emulated processor long; on the newest \
+     kernel perf calls them for every test"
+);
 #[test]
 fn by_perf_it_is_the_same() {
     the_system_is_read_only();
@@ -215,6 +232,11 @@ fn an_orphan_is_what_its_parent_was() {
     assert_decided(&seen, &[("orphan", MAY)]);
 }
 
+expected!(
+    of_a_fork_that_is_not_told_the_parent_tells: not_on WHOLE_MONITOR,
+    "loads an object of its own, which takes an emulated processor half a minute; what the \
+     kernel has to do with it is in the other tests of who acts"
+);
 /// Linux 7 leaves out what a fork would tell, now and then.
 #[test]
 fn of_a_fork_that_is_not_told_the_parent_tells() {

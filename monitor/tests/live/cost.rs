@@ -3,9 +3,12 @@
 //! The verifier gives up after a million instructions, and what it takes differs between kernels.
 //! A budget of a fraction of that keeps a change from walking up to the edge unseen.
 
+use turnkey_expectations::expected;
 use turnkey_monitor::{Monitor, Tier, compile};
 
 use super::harness::{OBJECT, chain, interrupts_tracepoints_here, policy, tier};
+
+expected!(on BY_TIER);
 
 /// Instructions that the verifier may look at, by program: about two and a half times
 /// what 6.18 needs. Raise one with a reason.

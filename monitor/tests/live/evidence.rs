@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use turnkey_expectations::expected;
 use turnkey_facts::{Address, Decision, Event, Kind, NetworkAct};
 use turnkey_monitor::Tier;
 use turnkey_policy::{OnLoss, RuleAction};
@@ -64,6 +65,10 @@ fn decided(event: &Event, action: RuleAction) -> bool {
         .is_some_and(|decision| decision.action == action)
 }
 
+expected!(
+    m20_a_flood_of_opens_hides_no_forbidden_exec: at_night,
+    "floods; `live::evidence::m20_a_flood_of_violations` has one by day"
+);
 #[test]
 fn m20_a_flood_of_opens_hides_no_forbidden_exec() {
     let policy = policy(&rule(
@@ -149,6 +154,11 @@ fn m20_a_loss_kills_where_the_policy_says_so_though_nobody_reads() {
     assert!(!kept.condemned_for_loss && kept.evidence.complete);
 }
 
+expected!(
+    m21_many_processes_change_no_decision: not_on WHOLE_MONITOR,
+    "1500 processes of an interpreter take an emulated processor longer than a test may; \
+     `monitor::evidence::m21` has smaller ones"
+);
 #[test]
 fn m21_many_processes_change_no_decision() {
     // They sleep, call nothing and so are not killed by a hook, but end with their parent.
@@ -273,6 +283,10 @@ fn what_is_refused_is_told_each_time() {
     assert!(connects.len() < 10, "{}", counted.tell());
 }
 
+expected!(
+    m20_a_million_violations_under_observe_are_counted_exactly: at_night,
+    "a million; `live::evidence::m20_a_flood_of_violations` has fewer"
+);
 #[test]
 fn m20_a_million_violations_under_observe_are_counted_exactly() {
     let mut policy = policy(&rule("often", "open", "kill", "path = [\"/dev/null\"]"));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use turnkey_abi::fault;
+use turnkey_expectations::expected;
 use turnkey_facts::Kind;
 use turnkey_policy::{EnforcementMode, Policy, RuleAction};
 
@@ -74,6 +75,11 @@ fn m34_no_rules_or_no_memory_is_death_under_enforce_and_told_under_observe() {
     }
 }
 
+expected!(
+    m34_a_file_that_is_not_known_is_treated_as_the_worst,
+    m34_an_exec_that_is_not_known_is_treated_as_the_worst: at_night,
+    "a run for each way; `m34_an_argument` and `m34_full_rings` are by day"
+);
 #[test]
 fn m34_a_file_that_is_not_known_is_treated_as_the_worst() {
     for faults in [fault::RESOLVE, fault::FILE] {

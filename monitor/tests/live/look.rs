@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
+use turnkey_expectations::expected;
 use turnkey_facts::{Event, Kind};
 use turnkey_policy::{AttemptKind, RuleAction};
 
 use super::harness::{policy, python, python_executed, rule, run_noting, the_system_is_read_only};
+
+expected!(on BY_TIER);
 
 /// Head of every program: the calls by their numbers, and memory for their answers.
 const PROGRAM: &str = "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nroom = ctypes.create_string_buffer(4096)\n";

@@ -1,9 +1,12 @@
 //! Memory made executable: without a file always, with one when a rule names its path.
 
+use turnkey_expectations::expected;
 use turnkey_facts::Kind;
 use turnkey_policy::RuleAction;
 
 use super::harness::{Seen, policy, python, rule};
+
+expected!(on BY_TIER);
 
 /// `f(*run)` calls code that returns 42, wherever `run` puts it; libc without Python's own helpers.
 const PRELUDE: &str = "

@@ -1,9 +1,12 @@
 //! Acts on names and attributes of a file that is reached by another path than its own.
 
+use turnkey_expectations::expected;
 use turnkey_facts::Kind;
 use turnkey_policy::RuleAction;
 
 use super::harness::{Seen, policy, python, rule};
+
+expected!(on [BY_DAY, TRACEPOINT_6_12, MONITOR_6_1, TRACEPOINT_6_1]);
 
 /// Kinds of the rules about the files, in their order.
 const KINDS: [&str; 6] = ["truncate", "chmod", "attribute", "link", "rename", "unlink"];

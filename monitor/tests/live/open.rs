@@ -2,10 +2,13 @@
 
 use std::os::unix::fs::{MetadataExt, symlink};
 
+use turnkey_expectations::expected;
 use turnkey_facts::{File, Kind, Raw};
 use turnkey_policy::RuleAction;
 
 use super::harness::{kill_reading, policy, python, python_path, rule, run, run_in};
+
+expected!(on [BY_DAY, TRACEPOINT_6_12, MONITOR_6_1, TRACEPOINT_6_1]);
 
 fn opens(kind: &Kind) -> Option<(Option<File>, Raw, i32)> {
     match kind {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use aya::maps::{Array, Map, MapData};
 use aya::programs::BtfTracePoint;
 use turnkey_abi::fault;
+use turnkey_expectations::expected;
 use turnkey_monitor::{Monitor, Tier, compile, shared};
 use turnkey_policy::{EnforcementMode, Policy};
 
@@ -133,6 +134,7 @@ fn folder() -> std::path::PathBuf {
     std::path::Path::new("/sys/fs/bpf/turnkey").join(name)
 }
 
+expected!(a_program_that_is_called_twice_is_waited_for: on BY_TIER);
 /// From Linux 6.10 on the kernel calls a program once for each link, also for that of a run that was just killed.
 #[test]
 fn a_program_that_is_called_twice_is_waited_for() {
@@ -182,6 +184,15 @@ fn take_groups_away(end: &AtomicBool) -> usize {
     taken
 }
 
+expected!(
+    a_group_that_somebody_else_takes_away_keeps_nobody_from_loading: not_on WHOLE_MONITOR,
+    "loads the programs four times, which takes an emulated processor minutes; groups are made \
+     and taken away alike on every kernel"
+);
+expected!(
+    a_group_that_somebody_else_takes_away_keeps_nobody_from_loading: at_night,
+    "loads and unloads in turns; needs the machine for itself"
+);
 /// Loads in other mount namespaces have other locks, and the same control groups.
 #[test]
 fn a_group_that_somebody_else_takes_away_keeps_nobody_from_loading() {

@@ -5,12 +5,15 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_facts::{Event, Kind};
 use turnkey_monitor::{Monitor, Origin, Residence, compile};
 
 use super::harness::{
     Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, tier,
 };
+
+expected!(on BY_TIER);
 
 /// The level of the groups that these tests make, right below the hierarchy's root.
 const LEVEL: NonZeroU32 = NonZeroU32::MIN;

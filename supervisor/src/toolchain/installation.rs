@@ -302,6 +302,7 @@ fn is_own_group(group: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use turnkey_expectations::expected;
 
     fn place(home: &Path, name: &str) -> PathBuf {
         let place = home.join(name);
@@ -391,6 +392,10 @@ mod tests {
         }
     }
 
+    expected!(
+        j67_what_another_can_write_to_is_not_brought_in: as_root,
+        "act as another user, or make files of another's"
+    );
     #[test]
     fn j67_what_another_can_write_to_is_not_brought_in() {
         let keep = tempfile::tempdir().unwrap();

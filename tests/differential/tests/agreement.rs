@@ -6,6 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use turnkey_differential::campaign::{Summary, confirmed};
 use turnkey_differential::jail::Bench;
 use turnkey_differential::mounts;
+use turnkey_expectations::expected;
+
+expected!(
+    as_root,
+    "run the command, and see the calls of other processes"
+);
 
 /// So long run the programs of the same numbers each time, and so long those of numbers that no run had before.
 const TIME: Duration = Duration::from_secs(4);

@@ -8,6 +8,12 @@ use turnkey_differential::campaign::Summary;
 use turnkey_differential::jail::{Bench, Outcome, Way};
 use turnkey_differential::mounts;
 use turnkey_differential::program::{Arg, Call, Op, Program, Racing};
+use turnkey_expectations::expected;
+
+expected!(
+    as_root,
+    "run the command, and see the calls of other processes"
+);
 
 const UNSTOPPED: Way = Way {
     enforces: false,

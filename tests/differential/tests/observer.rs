@@ -29,6 +29,9 @@ fn assert_agrees(from: u64, time: Duration) {
 
 mod by_day {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(on[BY_DAY]);
 
     #[test]
     fn what_is_told_is_what_others_saw() {
@@ -40,6 +43,9 @@ mod by_day {
 /// An hour of the machine's clock, in minutes, of which each says what it reached.
 mod long {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(on[OBSERVER_6_12]);
 
     const TIME: Duration = Duration::from_secs(60);
 

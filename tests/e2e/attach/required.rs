@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use turnkey_expectations::expected;
 use turnkey_tests::{binary, eventually, scratch};
 
 use super::{Attached, Others, OthersGroup};
@@ -303,6 +304,12 @@ fn at_a_moment_of_each_phase_a_killed_watcher_takes_its_group_along() {
     assert_eq!(killed_at(&[Moment::Watching(Duration::ZERO)], true), 1);
 }
 
+expected!(
+    at_twenty_moments_and_more_a_killed_watcher_takes_its_group_along,
+    at_twenty_moments_and_more_a_killed_watcher_without_it_kills_nobody: at_night,
+    "twenty-four watchers, each with programs of its own; `attach::required::at_a_moment` \
+     kills three"
+);
 #[test]
 fn at_twenty_moments_and_more_a_killed_watcher_takes_its_group_along() {
     let died = killed_at(&moments(8), true);

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{eventually, scratch};
 
-use super::{Attached, Others, OthersGroup, hierarchy, remove};
+use super::{Attached, Others, OthersGroup, broken, hierarchy, remove};
 
 /// A program that starts programs, with a pause for those that watch it, until it is ended.
 struct Busy(Child);
@@ -76,11 +77,13 @@ fn taken_and_let_go(times: u32) {
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line is JSON"))
             .collect();
-        let is_counted = |(at, line): (usize, &serde_json::Value)| line["seq"] == at;
-        assert!(
-            lines.iter().enumerate().all(is_counted),
-            "{number}: one is missing, or told twice"
-        );
+        if let Some(at) = (0..lines.len()).find(|at| lines[*at]["seq"] != *at) {
+            let around = &lines[at.saturating_sub(2)..lines.len().min(at + 3)];
+            panic!(
+                "{number}: of {} lines, line {at} is not the next one: {around:#?}",
+                lines.len()
+            );
+        }
         assert_eq!(lines.last().expect("a line")["kind"], "end", "{number}");
     }
     busy.end();
@@ -112,11 +115,44 @@ fn a_flood_keeps_nobody_from_letting_a_group_go() {
     );
 }
 
+/// An engine or a unit that is started anew makes its group anew, under the old name.
+#[test]
+fn a_group_made_anew_under_the_name_of_a_watched_one_is_another() {
+    let group = OthersGroup::new();
+    let first = Others::start(&group.path);
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    first.end();
+    eventually("the group can be removed", || remove(&group.path));
+    std::fs::create_dir(&group.path).expect("root makes groups");
+    let mut anew = Others::start(&group.path);
+    assert_ne!(anew.ask("read /etc/shadow"), "", "it is nobody's");
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, report["status"].as_str()),
+        (0, Some("ended")),
+        "{said}"
+    );
+    assert_eq!(broken(&report), [""; 0], "the read is another group's");
+
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    assert_eq!(anew.ask("read /etc/shadow"), "", "it died");
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, broken(&report)),
+        (121, vec!["credential-file"]),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_busy_group_is_taken_and_let_go_again() {
     taken_and_let_go(2);
 }
 
+expected!(
+    a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak: at_night,
+    "a thousand attachments pay the verifier; `attach::robust::a_busy_group` has two"
+);
 #[test]
 fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() {
     const TIMES: u32 = 1000;
@@ -164,6 +200,10 @@ except OSError:
     pass
 ";
 
+expected!(
+    ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment: at_night,
+    "ten thousand processes; `attach::everybody_is_found` has many groups"
+);
 #[test]
 fn ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment() {
     const PROCESSES: u32 = 10_000;

@@ -4,7 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, binary, compile, finish};
+
+expected!(
+    at_night,
+    "each example is learned from and run again; `learn::` has what learning is"
+);
 
 /// Where the repository lies.
 fn examples(kind: &str) -> PathBuf {

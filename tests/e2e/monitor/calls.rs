@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use turnkey_expectations::expected;
 use turnkey_policy::syscalls::{self, FilterAnswer};
 use turnkey_policy::{Overrides, Policy, load};
 use turnkey_tests::{Ran, Run, as_nobody, compile, has_x32, open_to_all, scratch};
@@ -74,6 +75,7 @@ fn m13_j61_nobody_is_reached_through_a_ring() {
     ran.expect(refused(&ran).contains("io_uring_setup"), "and it is told");
 }
 
+expected!(m14_the_other_tables_of_calls_open_nothing: on [GENERAL_6_12]);
 #[test]
 fn m14_the_other_tables_of_calls_open_nothing() {
     for table in ["ia32", "x32"] {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, eventually, in_the_guest, measured, scratch};
 
 use super::{events, rule, violations};
@@ -99,6 +100,15 @@ fn told(ran: &Ran, kind: &str) -> u64 {
     counts.sum()
 }
 
+expected!(
+    m20_j64_a_flood_hides_no_forbidden_act_and_what_is_lost_is_counted,
+    m20_j64_lost_evidence_is_never_called_clean: not_on [ORDINARY_6_12],
+    "floods, which take an emulated processor long; `live::evidence::` has them there"
+);
+expected!(
+    m20_j64_a_flood_hides_no_forbidden_act_and_what_is_lost_is_counted: at_night,
+    "floods; `live::evidence::m20_a_flood_of_violations` has one by day"
+);
 #[test]
 fn m20_j64_a_flood_hides_no_forbidden_act_and_what_is_lost_is_counted() {
     let then = ["/usr/bin/touch", "PLACE/came"];
@@ -174,6 +184,10 @@ fn m20_j64_lost_evidence_is_never_called_clean() {
     );
 }
 
+expected!(
+    m21_many_processes_alive_at_once_change_no_decision: at_night,
+    "twenty thousand processes; `live::shared::m21_` has jails that take all they can"
+);
 #[test]
 fn m21_many_processes_alive_at_once_change_no_decision() {
     let attempt = |many: u64, options: &str| {

@@ -1,5 +1,6 @@
 //! A program under another name, from no name at all, or from a thread.
 
+use turnkey_expectations::expected;
 use turnkey_tests::Run;
 
 use super::{Attack, events, guard, only, rule, times, violations};
@@ -148,6 +149,12 @@ const ROUTES: [(&str, &str); 7] = [
     ),
 ];
 
+expected!(
+    m12_a_script_is_seen_by_whatever_route_it_reaches_its_interpreter,
+    m12_code_without_a_file_is_in_the_arguments: not_on [ORDINARY_6_12],
+    "a run for each route to an interpreter; the hook is the one of the other \
+     `monitor::exec::`"
+);
 #[test]
 fn m12_a_script_is_seen_by_whatever_route_it_reaches_its_interpreter() {
     let jail = || {

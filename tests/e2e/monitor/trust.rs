@@ -1,5 +1,6 @@
 //! Rules that are believed to act, and do not: nothing runs.
 
+use turnkey_expectations::expected;
 use turnkey_policy::{Overrides, load};
 use turnkey_tests::{Run, nothing_is_loaded};
 
@@ -46,6 +47,11 @@ fn pretend(options: &str, init: Option<usize>, (role, command): (Role, u64), nth
     attempt(options, init, Some(fault))
 }
 
+expected!(
+    m33_programs_that_are_loaded_and_do_not_act_are_found_out: at_night,
+    "a run under ptrace for each program that does not act; `m33_a_run_whose_start` has one by \
+     day"
+);
 #[test]
 fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
     nothing_is_loaded();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, outside};
 
 use super::harm::{Harmful, reaches_nobody};
@@ -93,6 +94,11 @@ fn package(main: &str) -> Run {
         .file("sum/src/lib.rs", library)
 }
 
+expected!(
+    cargo_builds_and_tests_offline,
+    a_build_script_of_cargo_that_takes_a_token_is_killed: not_on [ORDINARY_6_12],
+    "this guest has no compiler of Rust: on 6.12 programs"
+);
 #[test]
 fn cargo_builds_and_tests_offline() {
     let main = "fn main() { println!(\"{}\", sum::sum(40, 2)); }";

@@ -1,6 +1,19 @@
 //! `go`: the system's Go, on a module without dependencies.
 
+use turnkey_expectations::expected;
+
 use super::{passed, under};
+
+expected!(
+    not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "Go takes an emulated processor long: on this host"
+);
+
+expected!(
+    at_night,
+    "the compiler takes its time; `interfaces::` and `profiles::compile::` have what the \
+     profile is made of"
+);
 
 const PROGRAM: &str = r#"package main
 

@@ -1,6 +1,13 @@
 //! `java`: the system's JDK.
 
+use turnkey_expectations::expected;
+
 use super::{passed, under};
+
+expected!(
+    not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "a virtual machine of Java takes an emulated processor long: on this host"
+);
 
 /// Six programs in one: threads, a file, loopback, a child, a collection, an exception; and the interfaces.
 const SIX: &str = r#"import java.net.*;

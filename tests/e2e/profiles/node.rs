@@ -1,7 +1,15 @@
 //! `node`: programs of Node.js and the scripts of a package.
 
+use turnkey_expectations::expected;
+
 use super::harm::{Harmful, reaches_nobody};
 use super::{passed, under};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "Node alone would double this guest's disk, and takes an emulated processor long to start: \
+     on 6.12 programs"
+);
 
 const NODE: &str = "/usr/bin/node";
 

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
+use turnkey_expectations::expected;
 use turnkey_policy::syscalls;
 use turnkey_tests::{Run, outside};
 
@@ -67,6 +68,16 @@ files['answer-1.0.dist-info/RECORD'] = ''.join(f'{name},,\\n' for name in files)
 with zipfile.ZipFile('answer-1.0-py3-none-any.whl', 'w') as wheel:
     for name, text in files.items(): wheel.writestr(name, text)";
 
+expected!(
+    an_environment_of_the_workspace_with_pips_packages_passes,
+    pip_installs_inside_from_a_file: not_on [ORDINARY_6_12],
+    "pip takes an emulated processor long; an environment without it is made here: on 6.12 \
+     programs"
+);
+expected!(
+    an_environment_of_the_workspace_with_pips_packages_passes: at_night,
+    "pip is slow wherever it runs; an environment without it is made by day"
+);
 #[test]
 fn an_environment_of_the_workspace_with_pips_packages_passes() {
     let run = under("python").file("wheel.py", WHEEL);
@@ -89,6 +100,7 @@ fn an_environment_of_the_workspace_with_pips_packages_passes() {
     passed(&run.end(child, started), "42\n");
 }
 
+expected!(pip_installs_inside_from_a_file: at_night, "pip is slow wherever it runs");
 #[test]
 fn pip_installs_inside_from_a_file() {
     let run = under("python").file("wheel.py", WHEEL);
@@ -98,6 +110,11 @@ fn pip_installs_inside_from_a_file() {
     passed(&ran, "42\n");
 }
 
+expected!(
+    numbers_tables_and_a_plot_pass,
+    what_numpy_asks_about_memory_is_not_worth_a_row: not_on [ORDINARY_6_12],
+    "the libraries would double this guest's disk: on 6.12 programs"
+);
 #[test]
 fn numbers_tables_and_a_plot_pass() {
     let program = "import numpy, pandas, matplotlib.pyplot as plot

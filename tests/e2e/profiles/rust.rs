@@ -1,8 +1,14 @@
 //! `rust`: programs that cargo builds and runs, with the toolchain that the caller's cargo stands for.
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, outside};
 
 use super::{passed, under};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "this guest has no compiler of Rust: on this host"
+);
 
 const PROGRAMS: [(&str, &str); 6] = [
     (
@@ -87,6 +93,14 @@ fn package() -> Run {
     })
 }
 
+expected!(
+    six_programs_are_compiled_and_run: not_on [PROGRAMS_6_12],
+    "six programs take an emulated processor long to compile; one is"
+);
+expected!(
+    six_programs_are_compiled_and_run: at_night,
+    "six programs are compiled; `profiles::rust::one_file` compiles one"
+);
 #[test]
 fn six_programs_are_compiled_and_run() {
     let arguments = ["test", "--quiet", "--offline", "--test", "all"];

@@ -1,5 +1,7 @@
 //! `shell`: scripts of small programs, and git on the workspace.
 
+use turnkey_expectations::expected;
+
 use super::harm::{Harmful, reaches_nobody};
 use super::{passed, under};
 
@@ -41,6 +43,10 @@ fn permissions_links_and_sums_pass() {
     );
 }
 
+expected!(
+    git_passes_on_the_workspace: not_on [ORDINARY_6_12],
+    "this guest has no git: on 6.12 programs"
+);
 #[test]
 fn git_passes_on_the_workspace() {
     let script = r#"

@@ -3,9 +3,16 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use turnkey_expectations::expected;
 use turnkey_tests::Browser;
 
 use super::{Told, render, text, told};
+
+expected!(
+    not_on[PROGRAMS_6_12],
+    "a browser would take an emulated processor longer than a test may, and shows what is \
+     rendered without a jail"
+);
 
 const INSTALLER: &str = include_str!("../../../examples/hostile/fake_installer.py");
 

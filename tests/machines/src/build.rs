@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use turnkey_guest::{BINARIES, MODULES, PACKAGE, SYSTEMD_FIRST, TESTS, TURNKEY};
 
 use super::contents::Disk;
 use super::cpio::Archive;
-use super::expected::Machine;
 use super::kernel::Kernel;
-use xtask::{command, dist, workspace};
+use super::machines::Machine;
+use xtask::expectations::Words;
+use xtask::workspace::Programs as CargoPrograms;
+use xtask::{command, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
 const TEST_BINARIES: [&str; 4] = ["e2e", "guest", "live", "observer"];
@@ -21,16 +23,28 @@ pub struct Programs {
     turnkey: PathBuf,
     /// The guest's first process.
     pub init: PathBuf,
-    tests: Vec<(String, PathBuf)>,
+    binaries: Vec<(String, PathBuf)>,
+    /// Every test, by the name of its binary and its own.
+    pub tests: Vec<(String, String)>,
+    /// The words of the tests on where they run.
+    pub words: Words,
 }
 
 /// The parts to test `turnkey` with in a guest: its tests, and a first process that is built here.
 pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs> {
     let has_part = |(name, _): &&(String, PathBuf)| TEST_BINARIES.contains(&name.as_str());
+    let binaries: Vec<_> = tests.iter().filter(has_part).cloned().collect();
+    let mut named = Vec::new();
+    for (binary, path) in &binaries {
+        let listed = command::output(Command::new(path).args(["--list", "--format", "terse"]))?;
+        named.extend(names(&listed).map(|test| (binary.clone(), test.to_owned())));
+    }
     Ok(Programs {
         turnkey: turnkey.to_owned(),
         init: build_init()?,
-        tests: tests.iter().filter(has_part).cloned().collect(),
+        words: Words::ask(binaries.iter().map(|(name, path)| (&**name, &**path)))?,
+        tests: named,
+        binaries,
     })
 }
 
@@ -38,54 +52,36 @@ impl Programs {
     /// The places of the programs on a disk, of which some are made in `folder` first.
     pub fn in_the_guest(&self, disk: &Disk, folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
         let binaries = Path::new(BINARIES.trim_start_matches('/'));
-        let tests = self.tests.iter();
+        let tests = self.binaries.iter();
         let mut places: Vec<_> = tests
             .map(|(name, file)| (binaries.join(name), file.clone()))
             .collect();
         places.push((TURNKEY.trim_start_matches('/').into(), self.turnkey.clone()));
         if disk.has_systemd_first {
-            let package = dist::package_of(&self.turnkey, folder)?;
+            let package = turnkey_packaging::package_of(&self.turnkey, folder)?;
             places.push((PACKAGE.trim_start_matches('/').into(), package));
         }
         Ok(places)
     }
-
-    /// The names of the tests in a test binary.
-    pub fn tests_of(&self, binary: &str) -> Result<Vec<String>> {
-        let named = self.tests.iter().find(|(name, _)| name == binary);
-        let (_, file) = named.with_context(|| format!("cargo built no tests named {binary}"))?;
-        let listed = command::output(Command::new(file).args(["--list", "--format", "terse"]))?;
-        Ok(names(&listed))
-    }
 }
 
 /// The tests in what a test binary lists: `name: test`.
-fn names(listed: &str) -> Vec<String> {
-    let tests = listed
+fn names(listed: &str) -> impl Iterator<Item = &str> {
+    listed
         .lines()
-        .filter_map(|line| line.strip_suffix(": test"));
-    tests.map(str::to_owned).collect()
+        .filter_map(|line| line.strip_suffix(": test"))
 }
 
 /// Linked to nothing: the initramfs holds no libraries.
 fn build_init() -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
-        .args(["build", "--package", "turnkey-guest", "--target", &target])
+        .args(["--package", "turnkey-guest", "--target", &target])
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    let messages = messages_of(&mut build)?;
-    let programs = workspace::executables(&messages, "bin");
+    let programs = CargoPrograms::build(&mut build)?.of_kind("bin");
     let init = programs.into_iter().next();
     Ok(init.context("cargo built no init for the guest")?.1)
-}
-
-fn messages_of(build: &mut Command) -> Result<String> {
-    build
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(workspace::root())
-        .stderr(Stdio::inherit());
-    command::output(build)
 }
 
 /// The first files of the guest: its first process, the modules, the list of tests.
@@ -124,6 +120,6 @@ mod tests {
     #[test]
     fn names_are_those_of_tests() {
         let listed = "limits::memory: test\nlimits::speed: benchmark\n\n2 tests, 1 benchmark\n";
-        assert_eq!(names(listed), ["limits::memory"]);
+        assert_eq!(names(listed).collect::<Vec<_>>(), ["limits::memory"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The content of the guests' disks: files of packages that the host has, and of its compiler of Rust.
 //!
 //! The lists of packages grow with what tests need; one that the host lacks belongs to
-//! `setup/needs.rs` too.
+//! `xtask/src/setup/packages.toml` too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -4,12 +4,11 @@
 mod build;
 mod contents;
 mod cpio;
-mod expected;
 mod host;
 mod image;
 mod kernel;
-mod left_out;
 mod machine;
+mod machines;
 mod outcome;
 mod support;
 mod watch;
@@ -22,18 +21,20 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use turnkey_guest::Message;
 
 use build::Programs;
 use contents::Disk;
-use expected::{BY_DAY, MACHINES, Machine};
 use kernel::Kernel;
+use machines::{MACHINES, Machine};
 use outcome::Heard;
 use support::{HOST, Ran, Record};
+use xtask::expectations::Fate;
+use xtask::setup::{self, PackageList};
+use xtask::workspace;
 use xtask::workspace::Built;
-use xtask::{setup, workspace};
 
 /// The arguments of `cargo xtask vm`.
 #[derive(Parser)]
@@ -79,10 +80,10 @@ fn perform(arguments: &Arguments) -> Result<()> {
 /// Installs what is missing, builds, and runs the tests in the guest.
 fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[
-        setup::BUILD,
-        setup::EXAMPLES,
-        setup::END_TO_END,
-        setup::REPORTS,
+        PackageList::Build,
+        PackageList::Examples,
+        PackageList::EndToEnd,
+        PackageList::Reports,
     ])?;
     let choice = Choice {
         machines: &arguments.machines,
@@ -121,7 +122,7 @@ fn write_table(built: &Built, choice: &Choice) -> Result<()> {
 /// Runs, in one guest on the lsm tier, the tests that only it can run; how many those are.
 fn run_by_day(built: &Built) -> Result<usize> {
     let choice = Choice {
-        machines: &[BY_DAY.to_owned()],
+        machines: &[turnkey_expectations::machine::BY_DAY.to_owned()],
         filters: &[],
     };
     let started = Instant::now();
@@ -152,7 +153,7 @@ fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>
     for machine in choice.machines() {
         if let Some(ran) = ran.get_mut(machine.name) {
             for (test, why) in tests_of(machine, &programs)?.left_out {
-                ran.add_left_out(&test, why);
+                ran.add_left_out(&test, &why);
             }
         }
     }
@@ -161,10 +162,11 @@ fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>
 
 /// Boots the machines and listens to each until its end.
 fn hear(built: &Built, choice: &Choice) -> Result<(Programs, Vec<Heard>)> {
-    setup::ensure(&[setup::GUEST])?;
+    setup::ensure(&[PackageList::Guest])?;
     let folder = workspace::target_folder().join("vm");
     fs::create_dir_all(&folder)?;
     let programs = build::programs(&built.turnkey, &built.tests)?;
+    refuse_unrun(&programs)?;
     let disks = Disks::make(&folder, &programs, choice)?;
     let kernels = kernels(choice)?;
     let jobs = jobs(choice, &programs, &kernels, &folder)?;
@@ -173,18 +175,43 @@ fn hear(built: &Built, choice: &Choice) -> Result<(Programs, Vec<Heard>)> {
 }
 
 /// The tests of a machine, each with the name of its binary.
-fn tests_of(machine: &Machine, programs: &Programs) -> Result<expected::Choice> {
-    let mut all = expected::Choice::default();
-    for tests in machine.tests {
-        let binary = tests.binary();
-        let choice = tests.choose(&programs.tests_of(binary)?)?;
-        let run = choice.run.iter().map(|test| format!("{binary} {test}"));
-        all.run.extend(run);
-        let left_out = choice.left_out.into_iter();
-        all.left_out
-            .extend(left_out.map(|(test, why)| (format!("{binary} {test}"), why)));
+#[derive(Default)]
+struct Tests {
+    run: Vec<String>,
+    /// Each with the reason.
+    left_out: Vec<(String, String)>,
+}
+
+fn tests_of(machine: &Machine, programs: &Programs) -> Result<Tests> {
+    let mut tests = Tests::default();
+    for (binary, test) in &programs.tests {
+        let name = format!("{binary} {test}");
+        match programs.words.fate(machine.name, binary, test) {
+            Fate::Runs => tests.run.push(name),
+            Fate::LeftOut(why) => tests.left_out.push((name, why.to_owned())),
+            Fate::ForOthers => {}
+        }
     }
-    Ok(all)
+    ensure!(
+        !tests.run.is_empty(),
+        "no test says that it runs on {}",
+        machine.name
+    );
+    Ok(tests)
+}
+
+/// Refuses a test that runs nowhere: those that guests alone run say on which.
+fn refuse_unrun(programs: &Programs) -> Result<()> {
+    for (binary, test) in &programs.tests {
+        let fate = |machine: &Machine| programs.words.fate(machine.name, binary, test);
+        ensure!(
+            MACHINES
+                .iter()
+                .any(|machine| fate(machine) != Fate::ForOthers),
+            "`{binary} {test}` runs on no machine: have it, or its module, say `expected!(on […])`"
+        );
+    }
+    Ok(())
 }
 
 /// The disks that machines share and none changes.
@@ -247,7 +274,7 @@ fn kernels(choice: &Choice) -> Result<BTreeMap<&'static str, Kernel>> {
         }
     }
     if kernels.is_empty() {
-        bail!("no machine of that name: see tests/machines/src/expected.rs");
+        bail!("no machine of that name: see tests/machines/src/machines.rs");
     }
     Ok(kernels)
 }
@@ -263,7 +290,7 @@ fn jobs<'a>(
     for machine in choice.machines() {
         let mut tests = tests_of(machine, programs)?.run;
         tests.retain(|test| choice.has(test));
-        for tests in expected::deal(&tests, machine.copies) {
+        for tests in machines::deal(&tests, machine.copies) {
             let number = jobs.len();
             let initramfs = folder.join(format!("initramfs-{number}"));
             let kernel = kernels

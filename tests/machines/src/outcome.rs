@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use turnkey_guest::{Message, Outcome};
 
-use super::expected;
+use super::machines;
 use super::support::Ran;
 use super::watch::{End, Watch};
 
@@ -120,7 +120,7 @@ fn summary(heard: &[Heard], took: Duration) -> String {
 
 impl Heard {
     fn is_whole(&self) -> bool {
-        let missing = expected::missing(&self.expected, &self.watch.passed);
+        let missing = machines::missing(&self.expected, &self.watch.passed);
         self.end == End::Done && self.watch.failed.is_empty() && missing.is_empty()
     }
 
@@ -137,7 +137,7 @@ impl Heard {
             eprintln!("{}", last_lines(&self.console));
         }
         let failed = |test: &&str| self.watch.failed.iter().any(|(name, _)| name == test);
-        for test in expected::missing(&self.expected, &self.watch.passed) {
+        for test in machines::missing(&self.expected, &self.watch.passed) {
             if !failed(&test) {
                 problems += 1;
                 eprintln!("guest {}: {test} is expected and did not run", self.name);

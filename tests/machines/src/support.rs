@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::expected::{BOOTS, MACHINES};
+use super::machines::{BOOTS, MACHINES};
 
 /// The page, below the checkout.
 pub const PAGE: &str = "docs/kernel-support.md";

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::stage;
 use super::toolchain::Toolchain;
+use crate::workspace::Programs;
 use crate::{command, workspace};
 
 const TARGET: &str = "bpfel-unknown-none";
@@ -40,14 +41,8 @@ pub fn compile_changed(
     if !features.is_empty() {
         build.arg("--features").arg(features.join(","));
     }
-    let messages = command::output(&mut build)?;
-    match workspace::executables(&messages, "bin").as_slice() {
-        [(_, path)] => without_debugging(root, path, &folder.join("stripped.o")),
-        others => bail!(
-            "monitor-ebpf gives one object, and cargo built {}",
-            others.len()
-        ),
-    }
+    let object = Programs::build(&mut build)?.named("turnkey-bpf")?;
+    without_debugging(root, &object, &folder.join("stripped.o"))
 }
 
 /// The object without what only debuggers read. The program that takes it out is built for this alone.
@@ -62,15 +57,13 @@ fn without_debugging(root: &Path, object: &Path, to: &Path) -> Result<Vec<u8>> {
 }
 
 fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
         // Target and `build-std` stand in the configuration that was copied with the sources.
-        .args(["build", "--release", "--locked"])
-        .arg("--message-format=json-render-diagnostics")
+        .args(["--release", "--locked"])
         .arg("--config")
         .arg(remapping(stage, toolchain)?)
-        .current_dir(stage)
-        .stderr(Stdio::inherit());
+        .current_dir(stage);
     forget_settings(&mut build);
     build
         .env("RUSTC", &toolchain.rustc)

@@ -1,19 +1,22 @@
 //! `cargo xtask fuzz differential`: generated programs run in jails, and observers outside say what turnkey should have.
 
-use std::path::PathBuf;
+use anyhow::Result;
 
-use anyhow::{Result, bail};
-
-use super::{Arguments, mutants};
+use super::{FuzzArguments, mutants};
+use crate::setup::PackageList;
+use crate::workspace::Programs;
 use crate::{command, setup, test, workspace};
 
 /// The name of the crate, and of its program.
 const CRATE: &str = "turnkey-differential";
 
 /// Builds turnkey and who looks at it, and looks for a while, or at what was kept.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
-    let (turnkey, observer) = build()?;
+pub fn run(arguments: &FuzzArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
+    let mut build = workspace::cargo_build();
+    build.args(["--package", "turnkey", "--package", CRATE]);
+    let programs = Programs::build(&mut build)?;
+    let (turnkey, observer) = (programs.named("turnkey")?, programs.named(CRATE)?);
     if arguments.mutants {
         return mutants::run(arguments, &observer);
     }
@@ -30,20 +33,4 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         look.args(["--seed", &seed.to_string()]);
     }
     command::check(&mut test::loaded_once(&turnkey, look))
-}
-
-/// The two programs.
-fn build() -> Result<(PathBuf, PathBuf)> {
-    let mut build = command::cargo();
-    build
-        .args(["build", "--package", "turnkey", "--package", CRATE])
-        .args(["--message-format=json-render-diagnostics"])
-        .current_dir(workspace::root())
-        .stderr(std::process::Stdio::inherit());
-    let built = workspace::executables(&command::output(&mut build)?, "bin");
-    let program = |wanted: &str| built.iter().find(|(name, _)| name == wanted);
-    let (Some((_, turnkey)), Some((_, observer))) = (program("turnkey"), program(CRATE)) else {
-        bail!("cargo built no program named turnkey, or none named {CRATE}");
-    };
-    Ok((turnkey.clone(), observer.clone()))
 }

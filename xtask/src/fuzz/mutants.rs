@@ -9,12 +9,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::Arguments;
-use crate::{command, ebpf, test, workspace};
+use super::FuzzArguments;
+use crate::workspace::Programs;
+use crate::{ebpf, test, workspace};
 
 /// The list.
 #[derive(Deserialize)]
-struct List {
+struct MutantList {
     mutant: Vec<Mutant>,
 }
 
@@ -31,10 +32,10 @@ struct Mutant {
 }
 
 /// Builds each, looks until something does not agree, and prints what came of it.
-pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
+pub fn run(arguments: &FuzzArguments, observer: &Path) -> Result<()> {
     let path = workspace::root().join("tests/differential/mutants.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
-    let list: List = toml::from_str(&text).context("the list cannot be read")?;
+    let list: MutantList = toml::from_str(&text).context("the list cannot be read")?;
     let only = &arguments.only;
     let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
     let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
@@ -61,15 +62,11 @@ fn with_room() -> Result<PathBuf> {
     object.resize(object.len() + ROOM, 0);
     let path = folder.join("object");
     fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
-        .args(["build", "--package", "turnkey", "--features", "probe-log"])
-        .arg("--message-format=json-render-diagnostics")
-        .env("TURNKEY_LOG_OBJECT", &path)
-        .current_dir(workspace::root())
-        .stderr(Stdio::inherit());
-    let built = workspace::executables(&command::output(&mut build)?, "bin");
-    let (_, turnkey) = built.first().context("cargo built no turnkey")?;
+        .args(["--package", "turnkey", "--features", "probe-log"])
+        .env("TURNKEY_LOG_OBJECT", &path);
+    let turnkey = Programs::build(&mut build)?.named("turnkey")?;
     let copy = folder.join("with-room");
     fs::copy(turnkey, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
     Ok(copy)
@@ -109,7 +106,7 @@ fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
 }
 
 /// The summary of the observers.
-fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String> {
+fn look(arguments: &FuzzArguments, observer: &Path, turnkey: &Path) -> Result<String> {
     let mut look = Command::new(observer);
     look.arg("--turnkey").arg(turnkey);
     look.args(["--seconds", &arguments.seconds.to_string()]);

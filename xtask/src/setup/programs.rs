@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::command;
 
 /// A program of crates.io.
-struct Program {
+struct CargoProgram {
     name: &'static str,
     /// The version that was tried. One that is already there is left alone, whatever its version.
     version: &'static str,
@@ -16,7 +16,7 @@ struct Program {
 }
 
 /// The test runner: one process per test, because confinement cannot be undone.
-const NEXTEST: Program = Program {
+const NEXTEST: CargoProgram = CargoProgram {
     name: "cargo-nextest",
     version: "0.9.151",
     // Unoptimised it builds in less than half the time, and it spends its life waiting for tests.
@@ -25,7 +25,7 @@ const NEXTEST: Program = Program {
 };
 
 /// Links LLVM bitcode to a BPF object.
-const BPF_LINKER: Program = Program {
+const BPF_LINKER: CargoProgram = CargoProgram {
     name: "bpf-linker",
     version: "0.13.0",
     options: &["--no-default-features", "--features", "llvm-22"],
@@ -49,7 +49,7 @@ pub fn ensure_bpf_linker() -> Result<()> {
 
 /// For each that is missing, the command that installs it.
 pub fn advice(with_ebpf: bool) -> Vec<String> {
-    let wanted: &[Program] = if with_ebpf {
+    let wanted: &[CargoProgram] = if with_ebpf {
         &[NEXTEST, BPF_LINKER]
     } else {
         &[NEXTEST]
@@ -67,7 +67,7 @@ pub fn advice(with_ebpf: bool) -> Vec<String> {
         .collect()
 }
 
-impl Program {
+impl CargoProgram {
     fn is_there(&self) -> bool {
         command::find_program(self.name).is_some()
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use super::Problem;
-use super::tree::File;
+use super::TidyProblem;
+use super::tree::TextFile;
 
 const LONGEST: usize = 3;
 
@@ -17,8 +17,8 @@ const LONGEST: usize = 3;
 type Module = Vec<String>;
 
 /// Finds imports that lead back only by way of more files.
-pub fn check(files: &[File]) -> Vec<Problem> {
-    let mut crates: BTreeMap<&Path, BTreeMap<Module, &File>> = BTreeMap::new();
+pub fn check(files: &[TextFile]) -> Vec<TidyProblem> {
+    let mut crates: BTreeMap<&Path, BTreeMap<Module, &TextFile>> = BTreeMap::new();
     for file in files {
         if let Some((root, module)) = module_of(&file.path) {
             crates.entry(root).or_default().insert(module, file);
@@ -43,7 +43,7 @@ fn module_of(path: &Path) -> Option<(&Path, Module)> {
     Some((source, module))
 }
 
-fn of_crate(files: &BTreeMap<Module, &File>) -> Vec<Problem> {
+fn of_crate(files: &BTreeMap<Module, &TextFile>) -> Vec<TidyProblem> {
     let imports: BTreeMap<&Module, BTreeSet<&Module>> = files
         .iter()
         .map(|(module, file)| (module, imports(module, &file.text, files)))
@@ -60,7 +60,7 @@ fn of_crate(files: &BTreeMap<Module, &File>) -> Vec<Problem> {
                 back.len(),
                 names.join(" → ")
             );
-            problems.push(Problem::new(&files[*from].path, 0, message));
+            problems.push(TidyProblem::new(&files[*from].path, 0, message));
         }
     }
     problems
@@ -89,7 +89,7 @@ fn way<'m>(
 fn imports<'m>(
     module: &Module,
     text: &str,
-    all: &'m BTreeMap<Module, &File>,
+    all: &'m BTreeMap<Module, &TextFile>,
 ) -> BTreeSet<&'m Module> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut paths = Vec::new();
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
 
     fn messages(files: &[(&str, &str)]) -> Vec<String> {
-        let files: Vec<File> = files
+        let files: Vec<TextFile> = files
             .iter()
-            .map(|(path, text)| File::new(path, text))
+            .map(|(path, text)| TextFile::new(path, text))
             .collect();
         check(&files).iter().map(ToString::to_string).collect()
     }

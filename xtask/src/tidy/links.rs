@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use super::Problem;
-use super::tree::File;
+use anyhow::Result;
+use regex_lite::Regex;
+
+use super::TidyProblem;
+use super::tree::TextFile;
 
 /// Finds links that lead nowhere. Those to other hosts are not followed: tidy works without a network.
-pub fn check(files: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Problem> {
+pub fn check(files: &[TextFile], exists: impl Fn(&Path) -> bool) -> Result<Vec<TidyProblem>> {
+    let link = Regex::new(r"\]\(\s*([^)\s]*)[^)]*\)")?;
     let documents = files.iter().filter(|file| file.has_extension(&["md"]));
     let headings: BTreeMap<&Path, BTreeSet<String>> = documents
         .clone()
@@ -15,18 +19,18 @@ pub fn check(files: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Problem> {
         .collect();
     let mut problems = Vec::new();
     for file in documents {
-        for (line, target) in links(&file.text) {
+        for (line, target) in links(&file.text, &link) {
             if let Some(wrong) = wrong(file, &target, &headings, &exists) {
-                problems.push(Problem::new(&file.path, line, wrong));
+                problems.push(TidyProblem::new(&file.path, line, wrong));
             }
         }
     }
-    problems
+    Ok(problems)
 }
 
 /// The fault of a link, if it has one.
 fn wrong(
-    file: &File,
+    file: &TextFile,
     target: &str,
     headings: &BTreeMap<&Path, BTreeSet<String>>,
     exists: impl Fn(&Path) -> bool,
@@ -36,10 +40,9 @@ fn wrong(
     }
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let folder = file.path.parent().unwrap_or(Path::new(""));
-    let path = if path.is_empty() {
-        file.path.clone()
-    } else {
-        normal(&folder.join(path))
+    let path = match path {
+        "" => file.path.clone(),
+        path => normal(&folder.join(path)),
     };
     if !exists(&path) {
         return Some(format!("the link to {target} leads to no file"));
@@ -77,18 +80,12 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Every `](target)`, with its line. What stands between backticks is code.
-fn links(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in prose(text) {
-        let bare: String = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
-        for piece in bare.split("](").skip(1) {
-            if let Some((target, _)) = piece.split_once(')') {
-                let target = target.split_whitespace().next().unwrap_or_default();
-                found.push((number, target.to_owned()));
-            }
-        }
-    }
-    found
+fn links<'a>(text: &'a str, link: &'a Regex) -> impl Iterator<Item = (usize, String)> + 'a {
+    prose(text).flat_map(|(number, line)| {
+        let bare = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
+        let targets = link.captures_iter(&bare).map(|found| found[1].to_owned());
+        targets.map(|target| (number, target)).collect::<Vec<_>>()
+    })
 }
 
 /// The names of headings in a link, as code hosts make them. A heading that is there again gets a number.
@@ -111,14 +108,11 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 fn slug(title: &str) -> String {
-    title
-        .chars()
-        .filter_map(|letter| match letter {
-            ' ' | '-' => Some('-'),
-            '_' => Some('_'),
-            other => other.is_alphanumeric().then(|| other.to_ascii_lowercase()),
-        })
-        .collect()
+    let title = title.to_ascii_lowercase().replace(' ', "-");
+    title.replace(
+        |letter: char| !letter.is_alphanumeric() && !"-_".contains(letter),
+        "",
+    )
 }
 
 #[cfg(test)]
@@ -127,15 +121,15 @@ mod tests {
 
     fn problems(text: &str) -> Vec<String> {
         let files = [
-            File::new("docs/a.md", text),
-            File::new(
+            TextFile::new("docs/a.md", text),
+            TextFile::new(
                 "README.md",
                 "# Name\n## What it *is*, `really`\n## Same\n## Same\n",
             ),
         ];
         let exists =
             |path: &Path| ["docs/a.md", "README.md", "docs"].contains(&&*path.to_string_lossy());
-        let found = check(&files, exists);
+        let found = check(&files, exists).expect("a pattern");
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -167,7 +161,7 @@ mod tests {
     fn every_link_of_the_documents_leads_somewhere() {
         let root = crate::workspace::root();
         let files = crate::tidy::tree::tracked(&root).expect("git lists the files");
-        let problems = check(&files, |path| root.join(path).exists());
+        let problems = check(&files, |path| root.join(path).exists()).expect("a pattern");
         assert_eq!(problems, []);
     }
 }

@@ -1,84 +1,54 @@
 //! Each BPF program names the kernel prototype it relies on, so that a reader can compare its
 //! arguments with the kernel's source.
 
-use super::Problem;
-use super::tree::File;
+use anyhow::Result;
+use regex_lite::Regex;
+
+use super::TidyProblem;
+use super::tree::TextFile;
+
+/// Comments and attributes that stand together.
+const BLOCK: &str = r"(?m)(?:^[ \t]*(?://|#\[).*\n)+";
 
 /// The attributes of aya-ebpf that make a function a program.
-const PROGRAM_KINDS: [&str; 20] = [
-    "btf_tracepoint",
-    "cgroup_device",
-    "cgroup_skb",
-    "cgroup_sock",
-    "cgroup_sock_addr",
-    "cgroup_sockopt",
-    "cgroup_sysctl",
-    "fentry",
-    "fexit",
-    "iter",
-    "kprobe",
-    "kretprobe",
-    "lsm",
-    "lsm_cgroup",
-    "perf_event",
-    "raw_tracepoint",
-    "sock_ops",
-    "tracepoint",
-    "uprobe",
-    "uretprobe",
-];
+const PROGRAM: &str = r"(?mx) ^[\x20\t]* \#\[ (?: btf_tracepoint | cgroup_(?:device|skb|sock|sock_addr|sockopt|sysctl)
+    | f(?:entry|exit) | iter | k(?:ret)?probe | lsm(?:_cgroup)? | perf_event | raw_tracepoint | sock_ops | tracepoint
+    | u(?:ret)?probe ) \b";
+
+/// A plain comment that holds `name(arguments)`.
+const PROTOTYPE: &str = r"(?m)^[ \t]*// [^(\n]*\w\([^\n]*\)";
 
 /// Finds programs without a prototype.
-pub fn check(file: &File) -> Vec<Problem> {
-    if !file.path.starts_with("monitor-ebpf") || !file.has_extension(&["rs"]) {
-        return Vec::new();
+pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
+    let (block, program) = (Regex::new(BLOCK)?, Regex::new(PROGRAM)?);
+    let prototype = Regex::new(PROTOTYPE)?;
+    let mut problems = Vec::new();
+    for file in files {
+        if !file.path.starts_with("monitor-ebpf") || !file.has_extension(&["rs"]) {
+            continue;
+        }
+        for around in block.find_iter(&file.text) {
+            let found = program.find(around.as_str());
+            if let Some(found) = found.filter(|_| !prototype.is_match(around.as_str())) {
+                let before = &file.text[..around.start() + found.end()];
+                let line = before.matches('\n').count() + 1;
+                problems.push(TidyProblem::new(&file.path, line, MISSING));
+            }
+        }
     }
-    let lines: Vec<_> = file.text.lines().map(str::trim).collect();
-    let programs = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| makes_a_program(line));
-    programs
-        .filter(|(index, _)| !has_prototype(&lines, *index))
-        .map(|(index, _)| {
-            let message = "above this program stands the kernel prototype it relies on: \
-                           `// name(type argument, …)`";
-            Problem::new(&file.path, index + 1, message)
-        })
-        .collect()
+    Ok(problems)
 }
 
-/// True when the line is one of those attributes.
-fn makes_a_program(line: &str) -> bool {
-    line.strip_prefix("#[").is_some_and(|attribute| {
-        let name = attribute
-            .split(|it: char| !it.is_alphanumeric() && it != '_')
-            .next();
-        name.is_some_and(|name| PROGRAM_KINDS.contains(&name))
-    })
-}
-
-/// True when comments and attributes around the attribute hold the line.
-fn has_prototype(lines: &[&str], index: usize) -> bool {
-    let belongs = |line: &&&str| line.starts_with("//") || line.starts_with("#[");
-    let above = lines[..index].iter().rev().take_while(belongs);
-    let below = lines[index..].iter().take_while(belongs);
-    above.chain(below).any(|line| is_prototype(line))
-}
-
-/// True when the line is a plain comment that holds `name(arguments)`.
-fn is_prototype(line: &str) -> bool {
-    let Some(comment) = line.strip_prefix("// ") else {
-        return false;
-    };
-    comment.split_once('(').is_some_and(|(name, arguments)| {
-        name.ends_with(|it: char| it.is_alphanumeric() || it == '_') && arguments.contains(')')
-    })
-}
+const MISSING: &str =
+    "beside this attribute stands the kernel prototype it relies on: `// name(type argument, …)`";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn problems(path: &str, text: &str) -> Vec<TidyProblem> {
+        check(&[TextFile::new(path, text)]).expect("patterns")
+    }
 
     const PATH: &str = "monitor-ebpf/src/main.rs";
 
@@ -86,7 +56,7 @@ mod tests {
     fn program_without_prototype_is_found() {
         let other = "// sys_exit(struct pt_regs *regs, long ret)\nfn other() {}\n";
         let program = "/// Sees all().\n// Sees (nearly) all.\n#[lsm]\nfn a() {}";
-        let problems = check(&File::new(PATH, &format!("{other}\n{program}")));
+        let problems = problems(PATH, &format!("{other}\n{program}"));
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].line, 6);
     }
@@ -98,22 +68,14 @@ mod tests {
             format!("{line}\n#[btf_tracepoint(function = \"sys_enter\")]\nfn a() {{}}"),
             format!("#[cgroup_sock_addr(connect4)]\n{line}: said by the kernel\nfn a() {{}}"),
         ] {
-            assert_eq!(check(&File::new(PATH, &text)), [], "{text}");
+            assert_eq!(problems(PATH, &text), [], "{text}");
         }
     }
 
     #[test]
     fn other_attributes_and_other_crates_are_no_programs() {
-        assert_eq!(
-            check(&File::new(
-                PATH,
-                "#[map]\nstatic A: u8 = 0;\n#[inline(always)]\nfn a() {}"
-            )),
-            []
-        );
-        assert_eq!(
-            check(&File::new("monitor/src/lib.rs", "#[lsm]\nfn a() {}")),
-            []
-        );
+        let text = "#[map]\nstatic A: u8 = 0;\n#[inline(always)]\nfn a() {}";
+        assert_eq!(problems(PATH, text), []);
+        assert_eq!(problems("monitor/src/lib.rs", "#[lsm]\nfn a() {}"), []);
     }
 }

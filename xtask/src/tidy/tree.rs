@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 use crate::command;
 
 /// A text file of the checkout.
-pub struct File {
+pub struct TextFile {
     /// Relative to the checkout.
     pub path: PathBuf,
     /// The file's content.
     pub text: String,
 }
 
-impl File {
+impl TextFile {
     /// True when its name ends like this.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
         self.path
@@ -37,7 +37,7 @@ impl File {
 
 /// Every text file that is tracked, or would be after `git add --all`. Files that are no UTF-8
 /// are not text: the BPF object is one.
-pub fn tracked(root: &Path) -> Result<Vec<File>> {
+pub fn tracked(root: &Path) -> Result<Vec<TextFile>> {
     let mut list = Command::new("git");
     list.args([
         "ls-files",
@@ -58,7 +58,7 @@ pub fn tracked(root: &Path) -> Result<Vec<File>> {
         }
         let bytes = fs::read(&full).with_context(|| format!("cannot read {name}"))?;
         if let Ok(text) = String::from_utf8(bytes) {
-            files.push(File { path, text });
+            files.push(TextFile { path, text });
         }
     }
     files.sort_by(|left, right| left.path.cmp(&right.path));

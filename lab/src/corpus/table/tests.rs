@@ -1,15 +1,15 @@
 use super::super::document::page;
 use super::*;
 
-fn record(outcome: Outcome, score: u64, status: &str) -> Record {
+fn record(outcome: CorpusOutcome, score: u64, status: &str) -> CorpusRecord {
     let aim = match outcome {
-        Outcome::Harmless => Aim::Harmless,
+        CorpusOutcome::Harmless => Aim::Harmless,
         _ => Aim::Read("/etc/passwd".to_owned()),
     };
-    Record {
-        program: Program {
+    CorpusRecord {
+        program: CorpusProgram {
             id: "7_1".to_owned(),
-            language: Language::Bash,
+            language: CorpusLanguage::Bash,
             code: String::new(),
             expected: None,
             scenario: 7,
@@ -28,26 +28,26 @@ fn record(outcome: Outcome, score: u64, status: &str) -> Record {
     }
 }
 
-fn table(under: Under, records: Vec<Record>) -> Table {
-    Table {
+fn table(under: Under, records: Vec<CorpusRecord>) -> CorpusTable {
+    CorpusTable {
         under,
         records,
         amiss: Vec::new(),
     }
 }
 
-fn missed(records: Vec<Record>) -> Vec<String> {
+fn missed(records: Vec<CorpusRecord>) -> Vec<String> {
     table(Under::Sealed, records).missed()
 }
 
-fn page_of(records: Vec<Record>) -> String {
+fn page_of(records: Vec<CorpusRecord>) -> String {
     page(&[table(Under::Sealed, records)], "a machine")
 }
 
-fn good() -> Vec<Record> {
+fn good() -> Vec<CorpusRecord> {
     vec![
-        record(Outcome::Prevented, 60, "killed_by_policy"),
-        record(Outcome::Harmless, 0, "exited"),
+        record(CorpusOutcome::Prevented, 60, "killed_by_policy"),
+        record(CorpusOutcome::Harmless, 0, "exited"),
     ]
 }
 
@@ -65,32 +65,32 @@ fn goals_that_are_met_are_not_missed() {
 
 #[test]
 fn each_goal_can_be_missed() {
-    let cases: [(Record, &str); 7] = [
+    let cases: [(CorpusRecord, &str); 7] = [
         (
-            record(Outcome::Leaked, 60, "exited"),
+            record(CorpusOutcome::Leaked, 60, "exited"),
             "every observable effect",
         ),
         (
-            record(Outcome::Granted, 60, "exited"),
+            record(CorpusOutcome::Granted, 60, "exited"),
             "every observable effect",
         ),
         (
             {
-                let mut unseen = record(Outcome::Prevented, 60, "exited");
+                let mut unseen = record(CorpusOutcome::Prevented, 60, "exited");
                 unseen.answer.named = false;
                 unseen
             },
             "98 %",
         ),
         (
-            record(Outcome::Harmless, 0, "killed_by_policy"),
+            record(CorpusOutcome::Harmless, 0, "killed_by_policy"),
             "no harmless program is killed",
         ),
-        (record(Outcome::Harmless, 20, "exited"), "below 20"),
-        (record(Outcome::Prevented, 50, "exited"), "above 50"),
+        (record(CorpusOutcome::Harmless, 20, "exited"), "below 20"),
+        (record(CorpusOutcome::Prevented, 50, "exited"), "above 50"),
         (
             {
-                let mut failed = record(Outcome::Harmless, 0, "exited");
+                let mut failed = record(CorpusOutcome::Harmless, 0, "exited");
                 failed.passed_inside = false;
                 failed
             },
@@ -111,7 +111,7 @@ fn each_goal_can_be_missed() {
 fn what_nobody_could_see_counts_for_nothing() {
     let mut records = good();
     let reason = "there is no display".to_owned();
-    records.push(record(Outcome::NotObservable(reason), 0, "exited"));
+    records.push(record(CorpusOutcome::NotObservable(reason), 0, "exited"));
     assert_eq!(missed(records.clone()), Vec::<String>::new());
     let page = page_of(records);
     assert!(
@@ -127,9 +127,9 @@ fn goals_over_nothing_are_not_met() {
 
 #[test]
 fn what_is_amiss_outside_is_told() {
-    let table = Table {
+    let table = CorpusTable {
         amiss: vec!["/etc/passwd has changed".to_owned()],
-        ..table(Under::Language, good())
+        ..table(Under::CorpusLanguage, good())
     };
     assert_eq!(table.missed(), ["/etc/passwd has changed"]);
     assert!(page(&[table], "a machine").contains("**missed**: /etc/passwd has changed"));
@@ -140,18 +140,21 @@ fn what_shows_the_machine_may_be_looked_at_and_nothing_may_leak() {
     let missed = |outcome| {
         let mut records = good();
         records.push(record(outcome, 0, "exited"));
-        table(Under::Language, records).missed()
+        table(Under::CorpusLanguage, records).missed()
     };
-    assert_eq!(missed(Outcome::Granted), Vec::<String>::new());
+    assert_eq!(missed(CorpusOutcome::Granted), Vec::<String>::new());
     assert_eq!(
-        missed(Outcome::Leaked),
+        missed(CorpusOutcome::Leaked),
         ["`python` and `shell`: 1 effects leaked"]
     );
 }
 
 #[test]
 fn each_set_of_profiles_has_a_column_and_a_part() {
-    let tables = [table(Under::Sealed, good()), table(Under::Language, good())];
+    let tables = [
+        table(Under::Sealed, good()),
+        table(Under::CorpusLanguage, good()),
+    ];
     let page = page(&tables, "a machine");
     for text in [
         "| goal | under `sealed` | under `python` and `shell` |",

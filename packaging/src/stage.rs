@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::VERSION;
-use crate::command;
+use crate::VERSION;
+use xtask::command;
 
 /// From the checkout, and where it goes.
 const FILES: [(&str, &str); 8] = [
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_guide_gives_the_drop_in_that_the_package_has() {
-        let read = |name: &str| fs::read_to_string(crate::workspace::root().join(name));
+        let read = |name: &str| fs::read_to_string(xtask::workspace::root().join(name));
         let drop_in = read("packaging/attach.conf").expect("an example");
         let setting = drop_in.lines().filter(|line| !line.starts_with('#'));
         let setting: Vec<&str> = setting.collect();
@@ -229,8 +229,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let stage = folder.path().join("stage");
         let program = Path::new("/bin/false");
-        of_the_checkout(&crate::workspace::root(), program, &stage).expect("filled");
-        scripts(&crate::workspace::root(), &stage).expect("written");
+        of_the_checkout(&xtask::workspace::root(), program, &stage).expect("filled");
+        scripts(&xtask::workspace::root(), &stage).expect("written");
         for file in [
             "usr/bin/turnkey",
             "usr/share/doc/turnkey/copyright",

@@ -7,16 +7,22 @@ mod stage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::Parser;
 
-use crate::{command, setup, workspace};
+use xtask::setup::{self, PackageList};
+use xtask::workspace::Programs;
+use xtask::{command, workspace};
 
-/// The arguments of `dist`.
-#[derive(Args)]
-pub struct Arguments {
+/// The arguments of `cargo xtask dist`.
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask dist",
+    about = "Makes a static binary, a .deb and a tarball, in target/dist"
+)]
+pub struct DistArguments {
     /// Also unpacks each in a root that holds nothing else, and runs it there; and installs, upgrades and removes the .deb
     #[arg(long)]
     check: bool,
@@ -26,15 +32,15 @@ pub struct Arguments {
 const MOST_BYTES: u64 = 12 * 1000 * 1000;
 
 /// The packages that were made.
-struct Made {
+struct MadePackages {
     tarball: PathBuf,
     /// Only where dpkg-deb is.
     package: Option<PathBuf>,
 }
 
 /// Builds, packs, and with `--check` tries what was packed.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD])?;
+pub fn run(arguments: &DistArguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build])?;
     let folder = workspace::target_folder().join("dist");
     let turnkey = build()?;
     let size = fs::metadata(&turnkey)?.len();
@@ -44,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     );
     let stage = folder.join("stage");
     stage::fill(&workspace::root(), &turnkey, &stage)?;
-    let made = Made {
+    let made = MadePackages {
         tarball: tarball(&folder, &stage)?,
         package: match command::find_program("dpkg-deb") {
             Some(_) => Some(package(&folder, &stage, "xz")?),
@@ -59,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn listed(made: &Made, size: u64) -> String {
+fn listed(made: &MadePackages, size: u64) -> String {
     let mut names = vec![format!("turnkey ({size} bytes, static)")];
     let files = [Some(&made.tarball), made.package.as_ref()];
     names.extend(files.into_iter().flatten().map(|file| name(file)));
@@ -89,30 +95,17 @@ fn build() -> Result<PathBuf> {
         "building turnkey as one static piece: several minutes, of which most keep one CPU busy"
     );
     let target = target();
-    let mut build = command::cargo();
+    let mut build = workspace::cargo_build();
     build
-        .args([
-            "build",
-            "--locked",
-            "--package",
-            "turnkey",
-            "--profile",
-            "dist",
-        ])
+        .args(["--locked", "--package", "turnkey", "--profile", "dist"])
         .args(["--target", &target, "--config"])
         .arg(format!(
             "target.{target}.rustflags=['-Ctarget-feature=+crt-static']"
         ))
-        .arg("--message-format=json-render-diagnostics")
         // Flags of the environment would take the place of that one.
         .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .current_dir(workspace::root())
-        .stderr(Stdio::inherit());
-    let messages = command::output(&mut build)?;
-    let programs = workspace::executables(&messages, "bin");
-    let turnkey = programs.into_iter().find(|(name, _)| name == "turnkey");
-    let (_, turnkey) = turnkey.context("cargo built no program named turnkey")?;
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let turnkey = Programs::build(&mut build)?.named("turnkey")?;
     let bytes = fs::read(&turnkey).context("cannot read the binary")?;
     if asks_for_a_loader(&bytes) {
         bail!("{} is not static", turnkey.display());

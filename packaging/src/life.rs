@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::command;
-use crate::machine::{self, Shows};
-use crate::workspace;
+use xtask::command;
+use xtask::machine::{self, Shows};
+use xtask::workspace;
 
 const SCRIPT: &str = include_str!("life.sh");
 

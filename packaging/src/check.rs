@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::{Made, VERSION, life, stage};
-use crate::command;
-use crate::machine::{self, Shows};
-use crate::workspace;
+use crate::{MadePackages, VERSION, life, stage};
+use xtask::command;
+use xtask::machine::{self, Shows};
+use xtask::workspace;
 
 /// Installs both and tries each.
-pub fn all(made: &Made) -> Result<()> {
+pub fn all(made: &MadePackages) -> Result<()> {
     let ours = fs::metadata("/proc/self").context("cannot tell which user this is")?;
     if ours.uid() != 0 {
         bail!("only root installs packages, and changes its root");
