@@ -105,7 +105,9 @@ impl Parts {
                 self.flag(flag::ANEW, anew.is_some());
                 let mut comm = anew.clone().unwrap_or_default();
                 comm.resize(COMM, 0);
-                let words = comm.chunks_exact(8).map(|word| word.try_into().map(u64::from_ne_bytes));
+                let words = comm
+                    .chunks_exact(8)
+                    .map(|word| word.try_into().map(u64::from_ne_bytes));
                 for (arg, word) in self.record.args.iter_mut().zip(words) {
                     *arg = word.unwrap_or_default();
                 }
