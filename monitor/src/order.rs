@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is added at the end, with a number that was read before the last records came, stands after them.
+        /// An event that is added at the end, with a number that was read before the last records came, stands after them.
         #[test]
         fn what_is_appended_has_a_number_of_its_own(
             (arrived, read) in (0_u64..50).prop_flat_map(|arrived| (Just(arrived), 0..=arrived)),
