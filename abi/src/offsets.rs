@@ -69,6 +69,7 @@ offsets! {
     cred_cap_effective = "cred" "cap_effective",
     task_cgroups = "task_struct" "cgroups",
     task_nsproxy = "task_struct" "nsproxy",
+    nsproxy_mnt_ns = "nsproxy" "mnt_ns",
     nsproxy_net_ns = "nsproxy" "net_ns",
     net_cookie = "net" "net_cookie",
     css_set_dfl_cgrp = "css_set" "dfl_cgrp",

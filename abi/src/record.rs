@@ -126,7 +126,8 @@ wire! {
         /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
         /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
         /// id in the jail, its start. [`kind::CHANGE`]: the second, third and fifth argument of a call that failed with
-        /// `EPERM` or `EINVAL`, among which are those that the filter looks at.
+        /// `EPERM` or `EINVAL`, among which are those that the filter looks at. [`kind::EXEC`] with
+        /// [`flag::ANEW`]: the parent's `task_struct.comm` in the first two.
         pub args: [u64; 3],
         /// Process id in the host's namespace.
         pub pid: u32,
@@ -269,6 +270,9 @@ pub mod flag {
     /// [`super::kind::CHANGE`], [`super::kind::LOOK`]: the argument that is the object could not be read. What is
     /// empty was.
     pub const OBJECT_UNREADABLE: u16 = 1 << 11;
+    /// [`super::kind::EXEC`]: in the mount namespace of its parent, which is outside of the group, the process executes
+    /// what that executes, or a file that no directory has.
+    pub const ANEW: u16 = 1 << 12;
 
     /// [`ACTOR_UNKNOWN`] of the unknown role alone. Without a branch, of which the kernel's verifier would
     /// follow each.

@@ -81,6 +81,9 @@ pub enum Kind {
         argv: Vec<Vec<u8>>,
         /// True when `argv` was cut.
         argv_truncated: bool,
+        /// The name (`comm`) of the process outside of the group that has made this one, when this one executes anew what that
+        /// one executes, or a file that no directory has, in that one's mount namespace: as a container's runtime does.
+        anew: Option<Vec<u8>>,
     },
     /// execve(2) or execveat(2) that was attempted: seen before the act (`errno` 0 then) or failed.
     ExecAttempt {

@@ -93,6 +93,7 @@ impl Parts {
                 script,
                 argv,
                 argv_truncated,
+                anew,
             } => {
                 self.record.kind = kind::EXEC;
                 self.file(file);
@@ -101,6 +102,15 @@ impl Parts {
                 self.argv = ended.collect::<Vec<_>>().concat();
                 self.flag(flag::ARGV_TRUNCATED, *argv_truncated);
                 self.flag(flag::SCRIPT, *script);
+                self.flag(flag::ANEW, anew.is_some());
+                let mut comm = anew.clone().unwrap_or_default();
+                comm.resize(COMM, 0);
+                let words = comm
+                    .chunks_exact(8)
+                    .map(|word| word.try_into().map(u64::from_ne_bytes));
+                for (arg, word) in self.record.args.iter_mut().zip(words) {
+                    *arg = word.unwrap_or_default();
+                }
             }
             Kind::ExecAttempt { raw, errno } => {
                 self.failed(kind::EXEC_ATTEMPT, *errno);

@@ -30,9 +30,17 @@ fn process_of(task: u64) -> Process {
 
 /// The `struct file` that a task executes.
 #[inline(always)]
-fn executed_by(task: u64) -> u64 {
+pub fn executed_by(task: u64) -> u64 {
     let memory: u64 = read::kernel(task + u64::from(offset!(task_mm)));
     read::kernel(memory + u64::from(offset!(mm_exe_file)))
+}
+
+/// The process that has made a task's process, or whoever has adopted that, by its first thread.
+#[inline(always)]
+pub fn parent_of(task: u64) -> u64 {
+    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
+    let parent: u64 = read::kernel(leader + u64::from(offset!(task_real_parent)));
+    read::kernel(parent + u64::from(offset!(task_group_leader)))
 }
 
 /// The role of the current process.
@@ -63,8 +71,7 @@ pub fn mix(jail: JailCell, task: u64) {
 /// does, opened by the same exec, it has done so since it was made.
 #[inline(always)]
 fn inherited(task: u64) -> u32 {
-    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
-    let parent: u64 = read::kernel(leader + u64::from(offset!(task_real_parent)));
+    let parent = parent_of(task);
     let file = executed_by(task);
     if file == 0 || file != executed_by(parent) {
         return role::UNKNOWN;

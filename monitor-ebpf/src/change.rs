@@ -24,7 +24,7 @@ use crate::path;
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
-use arguments::{Arguments, Name, arguments, effect};
+use arguments::{Arguments, Name, arguments, effect, follows};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
@@ -193,17 +193,23 @@ fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
 /// the descriptor.
 #[inline(always)]
-fn followed_in_proc(scratch: &mut Scratch, task: u64, asked: Arguments) -> Arguments {
-    let follows = asked.on == on::CHMOD
+fn followed_in_proc(
+    scratch: &mut Scratch,
+    task: u64,
+    asked: Arguments,
+    follows: bool,
+) -> Arguments {
+    let may_follow = asked.on == on::CHMOD
         || asked.on == on::ATTRIBUTE
         || asked.own == column::own(on::TRUNCATE);
-    if !follows || asked.object.by_descriptor != 0 {
+    if !follows || !may_follow || asked.object.by_descriptor != 0 {
         return asked;
     }
     read::user_text(scratch, asked.object.path);
     let descriptor = read::descriptor_in_proc(scratch);
-    // Which file a descriptor that is none led to is not known, and nothing was done to it.
-    if path::file_of(task, descriptor) == 0 {
+    // Which file a descriptor that is none led to is not known, and nothing was done to it. A pipe or a socket has no
+    // path: what is known of it is the argument.
+    if !path::has_path(path::file_of(task, descriptor)) {
         return asked;
     }
     let object = Name {
@@ -246,7 +252,8 @@ pub fn leave(
 ) {
     let asked = arguments(call, regs).forget(scratch);
     let asked = if is_attempt(result) {
-        followed_in_proc(scratch, who.task, asked)
+        let follows = follows(regs).forget(scratch);
+        followed_in_proc(scratch, who.task, asked, follows)
     } else {
         asked
     };

@@ -78,10 +78,12 @@ fn lsm_bprm_check_security(context: LsmContext) -> i32 {
 // int mmap_file(struct file *file, unsigned long reqprot, unsigned long prot, unsigned long flags)
 #[lsm(hook = "mmap_file")]
 fn lsm_mmap_file(context: LsmContext) -> i32 {
-    let (file, protection, flags) = (context.arg(0), context.arg(2), context.arg(3));
+    let (protection, flags) = (context.arg(2), context.arg(3));
     if !code::is_executable(protection) {
         return 0;
     }
+    // Anonymous memory has none.
+    let file = read::nullable_argument(&context, 0);
     ask_with(|scratch, jail, who| {
         let code = Code::of_mapping(file, protection, flags);
         code::hook(scratch, jail, who, code, code::is_shared(file, flags))

@@ -348,6 +348,19 @@ pub fn place_of(file: u64) -> Place {
     Place::at(file + u64::from(offset!(file_f_path)))
 }
 
+/// True when a file has a path. A pipe or a socket of no directory has none, whatever its entry is called.
+#[inline(always)]
+pub fn has_path(file: u64) -> bool {
+    // S_IFMT, S_IFDIR and S_IFREG of linux/stat.h: the root, and memory files.
+    const ANY: u16 = 0o170_000;
+    const DIRECTORY: u16 = 0o040_000;
+    const REGULAR: u16 = 0o100_000;
+    let place = place_of(file);
+    let directory: u64 = read::kernel(place.dentry + u64::from(offset!(dentry_d_parent)));
+    let mode: u16 = read::kernel(place.inode() + u64::from(offset!(inode_i_mode)));
+    directory != place.dentry || matches!(mode & ANY, DIRECTORY | REGULAR)
+}
+
 /// The place where a mapped file stands in the jail's tree. What overlayfs maps is a file of its own,
 /// behind the one that was opened; newer kernels keep the place of the latter beside it. The file
 /// behind is on a mount in no task's tree, as memory files are, whose file system is the kernel's own.

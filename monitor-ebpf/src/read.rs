@@ -36,8 +36,8 @@ pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, number, of_head,
-    register, user_number_at_end,
+    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, nullable_argument,
+    number, of_head, register, user_number_at_end,
 };
 pub use jail::JailCell;
 use jail::fetch_add;
@@ -139,7 +139,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_10: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_12: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

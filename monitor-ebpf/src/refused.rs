@@ -179,10 +179,10 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
     // The kernel's own mark for "in no syscall", as on the way back from a signal handler
     // (restore_sigcontext of arch/x86/kernel/signal_64.c). A task that makes a call of it gets ENOSYS, always.
     const IN_NONE: i32 = -1;
-    // A call of x32 that the filter has killed for: its registers are put back for a tracer of the dead, and
-    // what stands for the result is the number (syscall_rollback in __seccomp_filter of kernel/seccomp.c).
-    const X32: i32 = 0x4000_0000;
-    let is_put_back = nr & X32 != 0 && result as i32 == nr;
+    // A call of x32 or of a number above, for which the filter has killed: its registers are put back for a tracer of
+    // the dead, and what stands for the result is the number (syscall_rollback in __seccomp_filter of kernel/seccomp.c).
+    const X32: u32 = 0x4000_0000;
+    let is_put_back = nr as u32 >= X32 && result as i32 == nr;
     if nr == IN_NONE || is_put_back {
         return;
     }

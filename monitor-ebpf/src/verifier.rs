@@ -17,6 +17,8 @@
 //! - **Two copies of one value are [`apart`]** where a check of the one would otherwise be noted for the other as well.
 //! - **The loader's values are constants** to the verifier, which leaves out the code of the other case: statics that are read
 //!   volatile (`LEVEL`, `OFFSETS`, `FAULTS` in `read.rs`), so that the compiler leaves both cases in.
+//! - **A pointer that may be NULL is read as a number** (`nullable_argument` in `read/field.rs`): the verifier takes what a
+//!   hook is handed for a pointer to something, and drops the code for NULL.
 //! - **No undefined value is in a register**: reads that fail give zeros (`kernel`, `user` in `read.rs`), and structures that
 //!   are moved have no `Option` in them.
 

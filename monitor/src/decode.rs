@@ -147,11 +147,6 @@ pub(crate) fn slot(of: &Kind) -> usize {
 }
 
 fn task(record: &Record) -> Task {
-    let end = record
-        .comm
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(COMM);
     Task {
         pid: record.pid,
         tid: record.tid,
@@ -159,8 +154,24 @@ fn task(record: &Record) -> Task {
         uid: record.uid,
         parent_pid: record.parent_pid,
         start_ns: record.start_ns,
-        comm: record.comm[..end].to_vec(),
+        comm: command(&record.comm),
     }
+}
+
+/// The text of a `task_struct.comm`.
+fn command(comm: &[u8; COMM]) -> Vec<u8> {
+    let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM);
+    comm[..end].to_vec()
+}
+
+/// The name of the process whose program is executed anew.
+fn anew(record: &Record) -> Option<Vec<u8>> {
+    let [first, second] = [record.args[0], record.args[1]].map(u64::to_ne_bytes);
+    let mut comm = [0; COMM];
+    let (begin, end) = comm.split_at_mut(first.len());
+    begin.copy_from_slice(&first);
+    end.copy_from_slice(&second);
+    has(record, flag::ANEW).then(|| command(&comm))
 }
 
 fn decision(record: &Record) -> Result<Option<Decision>, DecodeError> {
@@ -267,6 +278,7 @@ fn exec(parts: &Parts<'_>) -> Kind {
         script: has(&parts.record, flag::SCRIPT),
         argv,
         argv_truncated: has(&parts.record, flag::ARGV_TRUNCATED),
+        anew: anew(&parts.record),
     }
 }
 

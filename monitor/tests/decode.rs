@@ -128,6 +128,30 @@ fn arguments_are_split_at_zeros_and_empty_ones_stay() {
     assert_eq!((argv, raw), (Vec::<Vec<u8>>::new(), Some(b"./x".to_vec())));
 }
 
+#[test]
+fn the_name_of_what_is_executed_anew_is_its_parents() {
+    let record = Record {
+        kind: kind::EXEC,
+        flags: flag::FILE,
+        args: [
+            u64::from_ne_bytes(*b"runc:[0:"),
+            u64::from_ne_bytes(*b"PARENT]\0"),
+            0,
+        ],
+        ..Record::ZERO
+    };
+    let anew = |record| match kind_of(&record, b"", b"/runc", b"") {
+        Kind::Exec { anew, .. } => anew,
+        _ => panic!("no exec"),
+    };
+    assert_eq!(anew(record), None, "it is another program");
+    let flags = record.flags | flag::ANEW;
+    assert_eq!(
+        anew(Record { flags, ..record }),
+        Some(b"runc:[0:PARENT]".to_vec())
+    );
+}
+
 fn address_of(bytes: &[u8]) -> Address {
     let record = Record {
         kind: kind::NETWORK,

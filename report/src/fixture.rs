@@ -230,6 +230,7 @@ pub fn exec(argv: &[&str]) -> Kind {
         script: false,
         argv: argv_bytes,
         argv_truncated: false,
+        anew: None,
     }
 }
 

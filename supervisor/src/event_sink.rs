@@ -224,7 +224,7 @@ impl<'o> EventSink<'o> {
     fn detect(&mut self, event: &Event) -> bool {
         let mut kills = false;
         if let Some(before) = &mut self.before_program {
-            let Some(first) = before.take(event, before_program::is_runtime) else {
+            let Some(first) = before.take(event) else {
                 return false;
             };
             self.before_program = None;

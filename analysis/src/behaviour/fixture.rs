@@ -320,5 +320,6 @@ fn exec(path: &str, script: Option<&str>, argv: &[&str], unlinked: bool) -> Kind
         script: script.is_some(),
         argv: argv.iter().map(|one| one.as_bytes().to_vec()).collect(),
         argv_truncated: false,
+        anew: None,
     }
 }

@@ -224,6 +224,29 @@ fn followed(regs: u64, path: u64) -> u32 {
     UNREADABLE
 }
 
+/// True when a call on attributes follows a symlink that its path ends in; one that does not is about the symlink.
+#[inline(always)]
+pub(super) fn follows(regs: u64) -> bool {
+    const LCHOWN: i32 = 94;
+    const LSETXATTR: i32 = 189;
+    const LREMOVEXATTR: i32 = 198;
+    const FCHOWNAT: i32 = 260;
+    const UTIMENSAT: i32 = 280;
+    const FCHMODAT2: i32 = 452;
+    const SETXATTRAT: i32 = 463;
+    const REMOVEXATTRAT: i32 = 466;
+    const FILE_SETATTR: i32 = 469;
+    const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
+    let flags = match read::number(regs) {
+        LCHOWN | LSETXATTR | LREMOVEXATTR => return false,
+        SETXATTRAT | REMOVEXATTRAT => read::register(regs, offset!(regs_dx)),
+        UTIMENSAT | FCHMODAT2 => read::register(regs, offset!(regs_r10)),
+        FCHOWNAT | FILE_SETATTR => read::register(regs, offset!(regs_r8)),
+        _ => return true,
+    };
+    flags.word() & AT_SYMLINK_NOFOLLOW == 0
+}
+
 /// Effects of `RENAME_EXCHANGE`, a flag of renameat2(2). renameat(2) takes no flags: its register holds anything.
 #[inline(always)]
 fn exchanged(regs: u64) -> u32 {

@@ -5,6 +5,7 @@
 use core::ffi::c_void;
 use core::mem::{offset_of, size_of};
 
+use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{PATH, Record, fault};
 
@@ -21,6 +22,14 @@ pub fn field<T: Copy>(pointer: u64, offset: u32) -> T {
     // SAFETY: the verifier refuses the program unless the field is a whole one of the structure. All
     // callers load integers.
     unsafe { ((pointer + u64::from(offset)) as *const T).read_volatile() }
+}
+
+/// An argument of a hook, which is a pointer that may be NULL. The verifier of Linux 6.5 and later takes the pointers that a
+/// hook is handed for ones that are not NULL, and leaves out whatever a program does for those that are; of a number
+/// in memory it believes nothing.
+#[inline(always)]
+pub fn nullable_argument(context: &impl EbpfContext, index: u64) -> u64 {
+    kernel(context.as_ptr() as u64 + 8 * index)
 }
 
 /// The bytes of two words, in the order in which they are in memory.

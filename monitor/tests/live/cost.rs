@@ -81,7 +81,7 @@ fn program_ids() -> Vec<u32> {
 /// Of a hook without a budget of its own.
 fn hook_budget(name: &str) -> Option<u32> {
     // They resolve two paths, and ask several things of each: 6.1 needs 58400 for a rename, and 43700 for a list.
-    let is_change = ["lsm_path_", "lsm_inode_", "lsm_file_truncat", "entry_"]
+    let is_change = ["lsm_path_", "lsm_inode_", "lsm_file_trunca", "entry_"]
         .iter()
         .any(|begin| name.starts_with(begin));
     let changes = is_change.then_some(6 * HOOK_BUDGET);

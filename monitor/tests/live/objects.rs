@@ -162,6 +162,30 @@ fn another_file_of_that_number_or_name_is_not_taken_for_it() {
         "e = os.open('e', os.O_RDWR | os.O_CREAT)\nos.ftruncate(e, 0)\nos.truncate(f'/proc/self/fd/{e}', 0)\nos.utime(e)",
         "m = os.memfd_create('m')\nos.ftruncate(m, 4096)\nos.utime(m)\nquietly(os.setxattr, m, b'user.a', b'x')",
         "r, w = os.pipe()\nos.utime(r)\nquietly(os.fchmod, w, 0o600)",
+        // The symlink in the list, and not what it leads to.
+        "quietly(lambda: os.setxattr(p, b'user.a', b'x', follow_symlinks=False))",
+        "quietly(lambda: os.removexattr(p, b'user.a', follow_symlinks=False))",
+        "quietly(lambda: os.utime(p, follow_symlinks=False))",
+        "quietly(lambda: os.chown(p, os.getuid(), -1, follow_symlinks=False))",
+        "quietly(lambda: os.chown(p[1:], os.getuid(), -1, dir_fd=os.open('/', os.O_PATH), follow_symlinks=False))",
     ];
     run(acts.into_iter(), Some("kill")).assert_lived();
+}
+
+#[test]
+fn a_descriptor_without_a_path_is_told_by_its_place_in_the_list() {
+    let act = "import socket
+s = socket.socket()
+for descriptor in [*os.pipe(), s.fileno()]:
+    p = f'/proc/self/fd/{descriptor}'
+    os.chmod(p, 0o600)
+    os.utime(p)";
+    let seen = run(std::iter::once(act), Some("log"));
+    seen.assert_lived();
+    let told = seen.kinds(|kind| match kind {
+        Kind::Change { object, .. } => Some(String::from_utf8_lossy(&object.path()).into_owned()),
+        _ => None,
+    });
+    let is_there = |path: &String| path.starts_with("/proc/self/fd/");
+    assert!(told.len() == 6 && told.iter().all(is_there), "{told:?}");
 }

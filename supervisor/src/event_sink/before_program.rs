@@ -1,20 +1,16 @@
 //! The time before the first program of an empty group: whoever fills it, such as a container's runtime, makes it ready there.
 //!
 //! The first program that is started in the group is the one that is meant, unless it is the runtime once more: runc executes itself anew
-//! (against CVE-2019-5736), and by then it may be in the group. That is known by the process outside that has started it: it
-//! executes the very same file, which is called so. What follows was making ready only where it ended in pivot_root(2), before which nothing of a
-//! container's own tree is executed; otherwise it was a program like any other. So a program that a container names for itself is never taken
-//! for the runtime, also where it is the runtime's file: it comes behind that call, and no second exec is excepted.
+//! (against CVE-2019-5736), and by then it may be in the group. The kernel knows that by the process outside that has started it, which is
+//! called so: it executes the same file, or the new one is a copy without a name, and both are in one mount namespace. What follows was
+//! making ready only where it ended in pivot_root(2), before which nothing of a container's own tree is executed; otherwise it was a
+//! program like any other. So a program that a container names for itself is never taken for the runtime, also where it is the
+//! runtime's file: it comes behind that call and in a mount namespace of its own, and no second exec is excepted.
 
 use std::borrow::Cow;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::libc;
-use nix::sys::stat::{major, minor};
-use turnkey_facts::{Event, File, Kind};
-use turnkey_monitor::FileId;
+use turnkey_facts::{Event, Kind};
 use turnkey_policy::{Glob, Policy, RuleAction};
 
 /// Most events that are kept until a group's first program is started: a runtime makes a few hundred.
@@ -22,9 +18,11 @@ const MOST: usize = 4096;
 /// The longest time that a runtime takes from its own execution to its change of roots.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Runtimes that execute themselves anew.
-const RUNTIMES: [&str; 2] = ["runc", "crun"];
+const RUNTIMES: [&[u8]; 2] = [b"runc", b"crun"];
 /// pivot_root(2), of whose success rules on mounts tell.
 const PIVOT_ROOT: u32 = 155;
+/// symlink(2) and symlinkat(2).
+const SYMLINKS: [u32; 2] = [88, 266];
 
 /// Events that no detector has got yet.
 #[derive(Debug, Default)]
@@ -51,22 +49,20 @@ impl BeforeProgram {
     /// The event as it is told now. A symlink whose name no rule means, and that leads to what one means, is recorded as that rule's; a
     /// runtime makes such links for its container (`/dev/core`), and nothing is opened by one. So it is the rule's no more.
     pub fn told<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
-        let is_made = |file: &File, flags: u32| {
-            file.inode == 0 && flags == (libc::O_WRONLY | libc::O_CREAT).cast_unsigned()
-        };
         match (&event.kind, event.decision) {
             (
-                Kind::Open {
-                    file: Some(file),
-                    flags,
+                Kind::Change {
+                    object,
+                    call,
                     errno: 0,
                     ..
                 },
                 Some(decision),
-            ) if is_made(file, *flags) && decision.action == RuleAction::Log => {
+            ) if SYMLINKS.contains(&call.nr) && decision.action == RuleAction::Log => {
+                let path = object.path();
                 let patterns = self.patterns.get(decision.rule);
                 let patterns = patterns.map(Vec::as_slice).unwrap_or_default();
-                let is_named = patterns.iter().any(|pattern| pattern.matches(&file.path));
+                let is_named = patterns.iter().any(|pattern| pattern.matches(&path));
                 match patterns.is_empty() || is_named {
                     true => Cow::Borrowed(event),
                     false => Cow::Owned(Event {
@@ -79,17 +75,12 @@ impl BeforeProgram {
         }
     }
 
-    /// Takes an event. `Some` when the time is over: what the detectors get first, before the event itself. `is_runtime` answers whether the
-    /// file is that of a runtime, by the process that has started the one with it.
-    pub fn take(
-        &mut self,
-        event: &Event,
-        is_runtime: impl Fn(u32, &File) -> bool,
-    ) -> Option<Vec<Event>> {
+    /// Takes an event. `Some` when the time is over: what the detectors get first, before the event itself.
+    pub fn take(&mut self, event: &Event) -> Option<Vec<Event>> {
         match &event.kind {
-            Kind::Exec { file, .. } => {
-                let is_again = self.again.is_none() && is_runtime(event.task.parent_pid, file);
-                if !is_again {
+            Kind::Exec { anew, .. } => {
+                let is_runtime = anew.as_deref().is_some_and(|name| RUNTIMES.contains(&name));
+                if self.again.is_some() || !is_runtime {
                     return Some(self.of_a_program());
                 }
                 self.again = Some((self.events.len(), event.time_ns));
@@ -130,33 +121,15 @@ impl BeforeProgram {
     }
 }
 
-/// True when the file is a runtime's, which the process with this id executes, too. Where it has ended it is not.
-pub fn is_runtime(parent: u32, file: &File) -> bool {
-    let exe = PathBuf::from(format!("/proc/{parent}/exe"));
-    let (Ok(link), Ok(metadata)) = (std::fs::read_link(&exe), std::fs::metadata(&exe)) else {
-        return false;
-    };
-    let is_called_so = link
-        .file_name()
-        .is_some_and(|name| RUNTIMES.iter().any(|runtime| name == *runtime));
-    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let device = metadata.dev();
-    let own = FileId::new(
-        (number(major(device)), number(minor(device))),
-        metadata.ino(),
-    );
-    is_called_so && (own.dev, own.inode) == (file.dev, file.inode)
-}
-
 #[cfg(test)]
 mod tests {
-    use turnkey_facts::Task;
+    use turnkey_facts::{File, Task};
     use turnkey_policy::AttemptKind;
 
     use super::*;
 
-    const RUNC: u64 = 7;
-    const PROGRAM: u64 = 8;
+    const RUNC: Option<&str> = Some("runc");
+    const PROGRAM: Option<&str> = None;
     const SECOND: u64 = 1_000_000_000;
 
     fn event(seq: u64, time_ns: u64, kind: Kind) -> Event {
@@ -180,13 +153,13 @@ mod tests {
         }
     }
 
-    fn exec(inode: u64) -> Kind {
+    fn exec(anew: Option<&str>) -> Kind {
         let file = File {
             path: b"/".to_vec(),
             truncated: false,
             unlinked: false,
             dev: 1,
-            inode,
+            inode: 7,
         };
         Kind::Exec {
             file,
@@ -194,6 +167,7 @@ mod tests {
             script: false,
             argv: Vec::new(),
             argv_truncated: false,
+            anew: anew.map(Into::into),
         }
     }
 
@@ -207,14 +181,15 @@ mod tests {
     }
 
     const MOUNT: u32 = 165;
+    const TRUNCATE: u32 = 76;
+    const SYMLINKAT: u32 = 266;
 
     /// The numbers of the events that the detectors get first, and of the one with which they begin.
     fn begun(kinds: Vec<(u64, Kind)>) -> Option<(Vec<u64>, u64)> {
         let mut before = BeforeProgram::default();
         for (seq, (time, kind)) in (0..).zip(kinds) {
             let event = event(seq, time, kind);
-            let is_runtime = |parent: u32, file: &File| parent == 9 && file.inode == RUNC;
-            if let Some(first) = before.take(&event, is_runtime) {
+            if let Some(first) = before.take(&event) {
                 return Some((first.iter().map(|event| event.seq).collect(), seq));
             }
         }
@@ -241,6 +216,9 @@ mod tests {
         let other = vec![call(PIVOT_ROOT), exec(RUNC), call(MOUNT), exec(PROGRAM)];
         assert_eq!(at(other), Some((vec![1, 2], 3)));
         assert_eq!(at(vec![exec(RUNC), call(MOUNT)]), None);
+        // Whoever else starts its own program in the group.
+        let python = vec![exec(Some("python3")), call(MOUNT), call(PIVOT_ROOT)];
+        assert_eq!(at(python), Some((vec![], 0)));
     }
 
     #[test]
@@ -250,7 +228,7 @@ mod tests {
         let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
         let before = BeforeProgram::of(&policy);
         let rule = policy.rules.iter().position(|rule| rule.id == "raw-device");
-        let made = |path: &str, inode, action| Event {
+        let made = |path: &str, nr, action| Event {
             decision: Some(turnkey_facts::Decision {
                 rule: rule.unwrap(),
                 action,
@@ -259,32 +237,34 @@ mod tests {
             ..event(
                 0,
                 0,
-                Kind::Open {
-                    file: Some(File {
-                        path: path.into(),
-                        truncated: false,
-                        unlinked: false,
-                        dev: 0,
-                        inode,
-                    }),
-                    raw: turnkey_facts::Raw {
+                Kind::Change {
+                    on: AttemptKind::Open,
+                    object: turnkey_facts::Raw {
                         base: None,
-                        bytes: Vec::new(),
+                        bytes: path.into(),
                         truncated: false,
                         unreadable: false,
                     },
-                    flags: (libc::O_WRONLY | libc::O_CREAT).cast_unsigned(),
+                    new: Some(b"/proc/kcore".to_vec()),
+                    resolved: false,
+                    call: turnkey_facts::NamingCall { nr, args: [0; 6] },
                     errno: 0,
                 },
             )
         };
         let is_told = |event: &Event| before.told(event).decision.is_some();
         let link = "/var/lib/web/rootfs/dev/core";
-        assert!(!is_told(&made(link, 0, RuleAction::Log)));
-        assert!(is_told(&made(link, 0, RuleAction::Kill)), "it acted");
-        assert!(is_told(&made(link, 9, RuleAction::Log)), "it was opened");
+        assert!(!is_told(&made(link, SYMLINKAT, RuleAction::Log)));
         assert!(
-            is_told(&made("/dev/sda", 0, RuleAction::Log)),
+            is_told(&made(link, SYMLINKAT, RuleAction::Kill)),
+            "it acted"
+        );
+        assert!(
+            is_told(&made(link, TRUNCATE, RuleAction::Log)),
+            "it is no link"
+        );
+        assert!(
+            is_told(&made("/dev/sda", SYMLINKAT, RuleAction::Log)),
             "it is named"
         );
     }

@@ -129,3 +129,14 @@ fn m36_each_call_in_wide_registers_is_killed_for() {
         ran.expect(ran.stdout.is_empty(), "and nothing after it was done");
     }
 }
+
+/// The filter kills for them as for those of x32, and the kernel puts back the registers of the dead.
+#[test]
+fn m36_a_number_above_those_of_x32_ends_by_the_filter_and_nothing_is_lost() {
+    for (how, number) in [("plain", "2147483650"), ("wide", "4294967040")] {
+        let ran = jail("log").run(&["./attack", how, number]);
+        ran.expect_code(128 + nix::libc::SIGSYS);
+        ran.expect(ran.at("/events/complete") == true, "all of it is told");
+        ran.expect(ran.at("/verdict") != "clean", "and it is no clean run");
+    }
+}
