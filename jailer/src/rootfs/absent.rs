@@ -32,7 +32,7 @@ const SIZE: u64 = 64 << 20;
 pub(super) struct AbsentSide {
     /// Detached, read-only.
     pub mount: OwnedFd,
-    /// Its directory.
+    /// The root of it.
     pub opened: OwnedFd,
 }
 

@@ -62,7 +62,7 @@ pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> Wor
 
 struct ChangesWalk<'a> {
     lower: BorrowedFd<'a>,
-    /// What was kept, and the marks of what the jail has not.
+    /// The side that was kept, and that with marks for names that the jail lacks.
     above_lower: [Option<BorrowedFd<'a>>; 2],
     decoys: &'a PlantedDecoys,
     /// The length of the path of the place itself.

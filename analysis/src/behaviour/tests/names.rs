@@ -15,7 +15,7 @@ fn examples(pattern: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether the last component is a name without a wildcard: any file of that directory is meant otherwise.
+/// True when the last component is a name without a wildcard: any file of that directory is meant otherwise.
 fn ends_in_a_name(pattern: &str) -> bool {
     let mut depth = 0_i32;
     let slash = pattern.char_indices().rev().find(|(_, letter)| {

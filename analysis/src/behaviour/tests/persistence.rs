@@ -1,0 +1,79 @@
+//! Persistence: files that are run later, and the hooks of git that are nobody's.
+
+use super::*;
+
+#[test]
+fn what_is_written_to_run_later_is_persistence() {
+    let expected = Behaviour::Persistence;
+    for path in [
+        "/root/.bashrc",
+        "/etc/cron.d/x",
+        "/workspace/.git/hooks/pre-commit",
+        "/etc/systemd/system/x.service",
+        "/root/.ssh/authorized_keys",
+        "/workspace/venv/lib/python3.11/site-packages/x.pth",
+        "/etc/passwd",
+    ] {
+        names(
+            |story| {
+                story.wants(P, path, 0o2101);
+            },
+            expected,
+        );
+    }
+    names(
+        |story| {
+            story.renames(P, "/tmp/x", "/root/.profile");
+        },
+        expected,
+    );
+}
+
+/// The hooks of its template are git's own work in a repository that it makes, and in no other.
+#[test]
+fn a_hook_is_of_git_in_a_new_repository_alone() {
+    let hook = "/workspace/r/.git/hooks/pre-commit";
+    for word in ["init", "clone"] {
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/git", &["git", "-c", "a=b", word, "r"]);
+            story.writes(P, hook);
+        });
+    }
+    let told = |exec: &dyn Fn(&mut Story)| {
+        names(
+            |story| {
+                exec(story);
+                story.writes(P, hook);
+            },
+            Behaviour::Persistence,
+        );
+    };
+    told(&|story| {
+        let argv = ["git", "init", "--template=/tmp/t", "r"];
+        story.exec(P, "/usr/bin/git", &argv);
+        story.reads(P, "/workspace/r/.git/config");
+    });
+    told(&|story| {
+        story.exec(P, "/workspace/git", &["git", "init"]);
+    });
+    told(&|story| {
+        story.exec(P, "/usr/bin/git", &["git", "config", "x"]);
+    });
+    told(&|story| {
+        story.exec(P, "/usr/bin/cp", &["cp", "init"]);
+    });
+}
+
+#[test]
+fn reading_them_samples_of_git_and_an_installer_are_none() {
+    is_silent(|story| {
+        story.reads(P, "/root/.bashrc").reads(P, "/etc/passwd");
+        story.writes(P, "/workspace/.git/hooks/pre-commit.sample");
+        story.exec(
+            11,
+            "/usr/bin/python3.11",
+            &["python3", "-m", "pip", "install", "x"],
+        );
+        story.writes(11, "/workspace/venv/lib/python3.11/site-packages/x.pth");
+    });
+}
