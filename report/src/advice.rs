@@ -66,7 +66,7 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     match opening_for(act) {
         None => rest(),
         // What is shown is hidden no more.
-        Some(Opening::Flag(flag)) if rule.hidden && act.object.path().is_some() => flag,
+        Some(Opening::Flag(flag)) if rule.hidden => flag,
         Some(Opening::Flag(flag)) => format!("{flag}, and {}", rest()),
         Some(Opening::Line(line)) => format!("{line} and, {}", rest()),
         Some(enough) => enough.alone(),

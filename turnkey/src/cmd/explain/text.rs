@@ -276,7 +276,7 @@ fn rules(rules: &RulesView, out: &mut impl Write) -> io::Result<()> {
         if rule.hidden {
             writeln!(
                 out,
-                "          it speaks only of what the profile does not show"
+                "          it speaks only of what the profile does not give"
             )?;
         }
         if rule.present {

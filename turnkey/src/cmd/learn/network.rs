@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use turnkey_policy::{
-    AllowedHost, Attempt, AttemptKind, Endpoint, NetworkMode, Policy, RuleAction, SpecialAddress,
-    address, decide, endpoint,
+    AllowedHost, Attempt, AttemptKind, Endpoint, NetworkMode, Policy, Rule, RuleAction,
+    SpecialAddress, address, decide, endpoint,
 };
 
 use super::contacts::{ContactKey, ContactKind, MadeBy, NAME_SERVER, RunContacts};
@@ -141,7 +141,9 @@ fn fate(
 ) -> ContactFate {
     let (address, port) = (contact.address.ip(), contact.address.port());
     let rule = made.by.rule.and_then(|rule| policy.rules.get(rule));
-    let rule = rule.filter(|rule| !rule.address.is_empty() || !rule.port.is_empty());
+    let names_peers = |rule: &&Rule| !rule.address.is_empty() || !rule.port.is_empty();
+    // A notice about a network that is not given is silent once it is.
+    let rule = rule.filter(|rule| names_peers(rule) && !rule.hidden);
     if let Some(rule) = rule.filter(|rule| rule.action >= RuleAction::Deny) {
         return ContactFate::Decide(against(rule));
     }
