@@ -6,6 +6,7 @@ mod demo;
 mod mbpp;
 mod readme;
 mod screenshot;
+mod suites;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum LabTask {
     Corpus(corpus::CorpusArguments),
     /// Runs a hostile example and keeps what it said in README.md
     Readme(readme::ReadmeArguments),
+    /// Runs test suites of others in a jail and outside, and writes docs/suites.md
+    Suites(suites::Arguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
     Screenshot,
 }
@@ -50,6 +53,7 @@ fn perform(task: &LabTask) -> Result<()> {
         LabTask::Bench(arguments) => bench::run(arguments),
         LabTask::Corpus(arguments) => corpus::run(arguments),
         LabTask::Readme(arguments) => readme::run(arguments),
+        LabTask::Suites(arguments) => suites::run(arguments),
         LabTask::Screenshot => screenshot::run(),
     }
 }

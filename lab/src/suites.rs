@@ -1,0 +1,346 @@
+//! `cargo lab suites`: test suites that nobody here wrote, in a jail and outside as an ordinary user. What came of it is
+//! docs/suites.md: the tests that fail in the jail and not outside, each with its reason.
+//!
+//! Runs as root. The sources of packages come from the registry by pip, the suite of CPython from the system's package.
+
+mod junit;
+mod reasons;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::setup::{self, PackageList};
+use crate::{command, workspace};
+use junit::Tests;
+use reasons::REASONS;
+
+/// The arguments of `suites`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Only suites whose name contains this; nothing is written then
+    filter: Option<String>,
+    /// Reads what the last runs have left, and runs only what has none
+    #[arg(long)]
+    kept: bool,
+}
+
+const PAGE: &str = "docs/suites.md";
+/// Below the checkout: what is fetched stays for the next time.
+const PLACE: &str = "target/suites";
+
+/// The user of the runs outside of a jail.
+const NOBODY: &str = "65534";
+
+/// Modules of CPython's suite: those that touch the kernel, and those that write beside the library.
+const MODULES: &[&str] = &[
+    "test_asyncio",
+    "test_concurrent_futures",
+    "test_ctypes",
+    "test_fcntl",
+    "test_import",
+    "test_io",
+    "test_json",
+    "test_mmap",
+    "test_os",
+    "test_pathlib",
+    "test_pickle",
+    "test_pty",
+    "test_re",
+    "test_resource",
+    "test_select",
+    "test_shutil",
+    "test_signal",
+    "test_socket",
+    "test_ssl",
+    "test_subprocess",
+    "test_tempfile",
+    "test_threading",
+    "test_uuid",
+    "test_venv",
+    "test_zipfile",
+];
+
+/// Packages with their suites, and what those need besides pytest.
+const PACKAGES: &[(&str, &[&str])] = &[
+    ("attrs", &["hypothesis", "cloudpickle"]),
+    ("click", &[]),
+    ("more-itertools", &[]),
+    ("packaging", &["pretend", "hypothesis"]),
+    (
+        "requests",
+        &[
+            "pytest-httpbin==2.1.0",
+            "httpbin~=0.10.0",
+            "pytest-mock",
+            "PySocks",
+            "trustme",
+        ],
+    ),
+];
+
+/// Limits by which a suite ends as outside; the mode, because suites try what rules kill for.
+const OPTIONS: &str = "--mode observe --network loopback --memory 3G --disk 2G --pids 600 --wall 30m --cpu-time 30m --output 64M --file-size 4G";
+
+struct Suite {
+    name: String,
+    /// The directory that is the workspace; a copy of it is the user's outside.
+    place: PathBuf,
+    program: Vec<String>,
+}
+
+/// Runs each suite twice, prints the table and writes it. A failure without a reason is an error.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    setup::ensure(&[PackageList::Build, PackageList::EndToEnd])?;
+    has_suite_of_python()?;
+    let turnkey = workspace::build_turnkey()?;
+    let place = workspace::root().join(PLACE);
+    fs::create_dir_all(&place)?;
+    let wanted = |suite: &Suite| {
+        arguments
+            .filter
+            .as_ref()
+            .is_none_or(|part| suite.name.contains(part))
+    };
+    let mut rows = String::new();
+    let mut unexplained = Vec::new();
+    for suite in suites(&place)?.into_iter().filter(wanted) {
+        let kept = |side: &str| place.join(format!("results/{}.{side}.xml", suite.name));
+        if !arguments.kept || !kept("inside").exists() {
+            in_jail(&turnkey, &suite, &kept("inside"))?;
+        }
+        if !arguments.kept || !kept("outside").exists() {
+            as_nobody(&suite, &kept("outside"))?;
+        }
+        let [inside, outside] = ["inside", "outside"].map(|side| results(&kept(side)));
+        let (inside, outside): (Tests, Tests) = (inside?, outside?);
+        let new: Vec<&String> = inside.failed.difference(&outside.failed).collect();
+        let _ = writeln!(
+            rows,
+            "| {} | {} | {} | {} | {} | {} |",
+            suite.name,
+            outside.run,
+            outside.failed.len(),
+            inside.run,
+            inside.failed.len(),
+            new.len()
+        );
+        for name in new {
+            match reason(&suite.name, name) {
+                Some(why) => {
+                    let _ = writeln!(rows, "| | `{name}` | | | | {why} |");
+                }
+                None => unexplained.push(format!("{}: {name}", suite.name)),
+            }
+        }
+    }
+    eprintln!("{rows}");
+    if !unexplained.is_empty() {
+        bail!(
+            "fails in the jail alone, and has no reason in lab/src/suites/reasons.rs:\n  {}",
+            unexplained.join("\n  ")
+        );
+    }
+    if arguments.filter.is_none() {
+        fs::write(workspace::root().join(PAGE), page(&rows)).context("cannot write the page")?;
+    }
+    Ok(())
+}
+
+/// Debian has the suite in a package of its own for each version.
+fn has_suite_of_python() -> Result<()> {
+    let mut asked = Command::new("/usr/bin/python3");
+    let program = "import sys; print('%d.%d' % sys.version_info[:2]); import test.test_os";
+    let answer = asked.args(["-c", program]).output()?;
+    if !answer.status.success() {
+        let version = String::from_utf8_lossy(&answer.stdout);
+        bail!(
+            "the suite of CPython is not installed: apt-get install libpython{}-testsuite",
+            version.trim()
+        );
+    }
+    Ok(())
+}
+
+fn page(rows: &str) -> String {
+    format!(
+        "# Test suites of others\n\nWritten by `cargo lab suites`: each suite runs outside as an ordinary user and in a jail under `python`,\n\
+         with `{OPTIONS}`.\nA test that fails in the jail alone has a row with the reason.\n\n\
+         | suite | tests outside | failed | tests in the jail | failed | failed in the jail alone |\n|---|---|---|---|---|---|\n{rows}"
+    )
+}
+
+fn reason(suite: &str, test: &str) -> Option<&'static str> {
+    let mut reasons = REASONS.iter();
+    let found = reasons.find(|(of, begin, _)| suite.starts_with(of) && test.contains(begin));
+    found.map(|(.., why)| *why)
+}
+
+/// The suites, fetched where they are not there.
+fn suites(place: &Path) -> Result<Vec<Suite>> {
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let python = place.join("venv/bin/python");
+    let needed = PACKAGES.iter().flat_map(|(_, needed)| *needed);
+    if !python.exists() {
+        command::check(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(place.join("venv")),
+        )?;
+        let mut pip = Command::new(&python);
+        command::check(
+            pip.args(["-m", "pip", "-q", "install", "pytest"])
+                .args(needed),
+        )?;
+    }
+    let mut suites = Vec::new();
+    for module in MODULES {
+        let own = place.join(module);
+        fs::create_dir_all(&own)?;
+        suites.push(Suite {
+            name: format!("CPython {module}"),
+            place: own,
+            program: words(&[
+                "/usr/bin/python3",
+                "-m",
+                "test",
+                "--timeout",
+                "600",
+                "--junit-xml=tests.xml",
+                module,
+            ]),
+        });
+    }
+    for (package, _) in PACKAGES {
+        let own = place.join(package);
+        if !own.exists() {
+            fetch(&python, package, &own)?;
+        }
+        let mut program = vec![python.display().to_string()];
+        program.extend(words(&[
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--junitxml=tests.xml",
+        ]));
+        suites.push(Suite {
+            name: (*package).to_owned(),
+            place: own,
+            program,
+        });
+    }
+    Ok(suites)
+}
+
+/// The sources of a package, and the package itself in the environment.
+fn fetch(python: &Path, package: &str, own: &Path) -> Result<()> {
+    let fetched = tempfile::tempdir()?;
+    let mut pip = Command::new(python);
+    let pip = pip.args([
+        "-m",
+        "pip",
+        "-q",
+        "download",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+        package,
+        "-d",
+    ]);
+    command::check(pip.arg(fetched.path()))?;
+    let archive = fs::read_dir(fetched.path())?
+        .next()
+        .context("pip fetched nothing")??
+        .path();
+    fs::create_dir_all(own)?;
+    command::check(
+        Command::new("tar")
+            .args(["--strip-components=1", "-C"])
+            .arg(own)
+            .arg("-xf")
+            .arg(&archive),
+    )?;
+    command::check(
+        Command::new(python)
+            .args(["-m", "pip", "-q", "install"])
+            .arg(&archive),
+    )
+}
+
+fn in_jail(turnkey: &Path, suite: &Suite, to: &Path) -> Result<()> {
+    let results = tempfile::tempdir()?;
+    let mut run = Command::new(turnkey);
+    run.current_dir(&suite.place)
+        .args(["run", "-q", "--profile", "python"])
+        .args(OPTIONS.split(' '));
+    run.arg("--export-changes")
+        .arg("--export")
+        .arg(results.path().join("out"))
+        .arg("--")
+        .args(&suite.program);
+    finish(run, &suite.name)?;
+    keep(&results.path().join("out"), suite, to)
+}
+
+fn as_nobody(suite: &Suite, to: &Path) -> Result<()> {
+    let copy = tempfile::tempdir()?;
+    let own = copy.path().join("own");
+    command::check(Command::new("cp").arg("-r").arg(&suite.place).arg(&own))?;
+    command::check(Command::new("chown").args(["-R", NOBODY]).arg(&own))?;
+    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755))?;
+    let mut run = Command::new("setpriv");
+    run.args([
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "env",
+        "-i",
+        "LANG=C.UTF-8",
+        "PATH=/usr/bin:/bin",
+    ]);
+    run.arg(format!("HOME={}", own.display()))
+        .args(&suite.program)
+        .current_dir(&own);
+    finish(run, &suite.name)?;
+    keep(&own, suite, to)
+}
+
+/// Lets a suite run; that tests fail is no error.
+fn finish(mut run: Command, name: &str) -> Result<()> {
+    eprintln!("{name}");
+    let run = run
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    run.status()
+        .with_context(|| format!("cannot start {name}"))?;
+    Ok(())
+}
+
+fn keep(from: &Path, suite: &Suite, to: &Path) -> Result<()> {
+    let place = to.parent().context("results have a directory")?;
+    fs::create_dir_all(place)?;
+    let copied = fs::copy(from.join("tests.xml"), to);
+    copied.with_context(|| format!("{} has written no results", suite.name))?;
+    Ok(())
+}
+
+fn results(of: &Path) -> Result<Tests> {
+    let read = fs::read_to_string(of).map_err(anyhow::Error::from);
+    read.and_then(|text| junit::read(&text))
+        .with_context(|| format!("cannot read {}", of.display()))
+}
