@@ -478,6 +478,7 @@ fn every_behaviour_has_a_story_that_names_it() {
         include_str!("tests/network.rs"),
         include_str!("tests/injection.rs"),
         include_str!("tests/looking.rs"),
+        include_str!("tests/persistence.rs"),
         include_str!("tests/system.rs")
     );
     for behaviour in Behaviour::ALL {
