@@ -153,6 +153,10 @@ expected!(
     a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak: at_night,
     "a thousand attachments pay the verifier; `attach::robust::a_busy_group` has two"
 );
+expected!(
+    a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak: not_on [ORDINARY_6_12],
+    "an emulated processor takes half a minute for each"
+);
 #[test]
 fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() {
     const TIMES: u32 = 1000;
@@ -203,6 +207,10 @@ except OSError:
 expected!(
     ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment: at_night,
     "ten thousand processes; `attach::everybody_is_found` has many groups"
+);
+expected!(
+    ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment: not_on [ORDINARY_6_12],
+    "an emulated processor takes minutes for so many processes"
 );
 #[test]
 fn ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment() {
