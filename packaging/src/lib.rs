@@ -95,14 +95,15 @@ fn build() -> Result<PathBuf> {
         "building turnkey as one static piece: several minutes, of which most keep one CPU busy"
     );
     let target = target();
+    // Packed, the fifteen thousand addresses that a static program sets at its start take six kilobytes in place of half a
+    // megabyte. The C library that is linked in sets them from 2.36 on, which Debian 12 has.
+    const FLAGS: &str = "'-Ctarget-feature=+crt-static', '-Clink-arg=-Wl,-z,pack-relative-relocs'";
     let mut build = workspace::cargo_build();
     build
         .args(["--locked", "--package", "turnkey", "--profile", "dist"])
         .args(["--target", &target, "--config"])
-        .arg(format!(
-            "target.{target}.rustflags=['-Ctarget-feature=+crt-static']"
-        ))
-        // Flags of the environment would take the place of that one.
+        .arg(format!("target.{target}.rustflags=[{FLAGS}]"))
+        // Flags of the environment would take the place of these.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     let turnkey = Programs::build(&mut build)?.named("turnkey")?;
