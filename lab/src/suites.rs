@@ -34,6 +34,9 @@ const PAGE: &str = "docs/suites.md";
 /// Below the checkout: what is fetched stays for the next time.
 const PLACE: &str = "target/suites";
 
+/// Fewest tests of a suite that was found at all: what could not be imported counts as one.
+const FEWEST: usize = 5;
+
 /// The user of the runs outside of a jail.
 const NOBODY: &str = "65534";
 
@@ -71,7 +74,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("attrs", &["hypothesis", "cloudpickle"]),
     ("click", &[]),
     ("more-itertools", &[]),
-    ("packaging", &["pretend", "hypothesis"]),
+    ("packaging", &["pretend", "hypothesis", "tomli_w"]),
     (
         "requests",
         &[
@@ -119,6 +122,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         let [inside, outside] = ["inside", "outside"].map(|side| results(&kept(side)));
         let (inside, outside): (Tests, Tests) = (inside?, outside?);
+        if outside.run < FEWEST {
+            bail!(
+                "{}: pytest or unittest has collected next to nothing, see {}",
+                suite.name,
+                kept("outside").display()
+            );
+        }
         let new: Vec<&String> = inside.failed.difference(&outside.failed).collect();
         let _ = writeln!(
             rows,
@@ -193,7 +203,7 @@ fn suites(place: &Path) -> Result<Vec<Suite>> {
     let needed = PACKAGES.iter().flat_map(|(_, needed)| *needed);
     if !python.exists() {
         command::check(
-            Command::new("python3")
+            Command::new("/usr/bin/python3")
                 .args(["-m", "venv"])
                 .arg(place.join("venv")),
         )?;
