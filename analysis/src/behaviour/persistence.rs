@@ -3,7 +3,7 @@
 //! something to run later, or for somebody to log in. The attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
-//! run made itself goes with it. A repository that git makes gets the hooks of git's template.
+//! run made itself goes with it. A repository that git makes gets the hooks of an installed template.
 
 use std::collections::BTreeSet;
 
@@ -92,10 +92,12 @@ impl Detector for Persistence {
     }
 }
 
-/// True for a hook that git puts into a repository which it makes: `git init` or `git clone`, where none was. In one that is
-/// there it reads the settings first.
+/// The directory of a repository's hooks.
+const HOOKS: &[u8] = b"/.git/hooks/";
+
+/// True for a hook that git puts into a repository which it makes: `git init` or `git clone`, where none was, and from a
+/// template that is installed. In one that is there it reads the settings first.
 fn is_of_a_new_repository(path: &[u8], act: &ObservedAct<'_>, state: &ProcessState) -> bool {
-    const HOOKS: &[u8] = b"/.git/hooks/";
     let at = path.windows(HOOKS.len()).position(|part| part == HOOKS);
     let (Some(at), Some(process)) = (at, state.process(&act.event.task)) else {
         return false;
@@ -105,7 +107,17 @@ fn is_of_a_new_repository(path: &[u8], act: &ObservedAct<'_>, state: &ProcessSta
         && base_name(&process.exe) == b"git"
         && process.argv.iter().skip(1).any(makes);
     let settings = [&path[..at], b"/.git/config"].concat();
-    is_git && !state.found(&settings)
+    let end = [b"/hooks/", base_name(path)].concat();
+    is_git && !state.found(&settings) && is_installed_alone(&end, state)
+}
+
+/// True when files whose paths end so were opened, and each is installed: a template of the program's own is no
+/// administrator's. A repository's own hook is opened to be run, and was told of if the program wrote it.
+fn is_installed_alone(end: &[u8], state: &ProcessState) -> bool {
+    let is_source =
+        |path: &&[u8]| path.ends_with(end) && !path.windows(HOOKS.len()).any(|part| part == HOOKS);
+    let mut sources = state.opened().filter(is_source).peekable();
+    sources.peek().is_some() && sources.all(|path| is_installed(path) && !state.made(path))
 }
 
 /// True for a program that arranges for something to happen later, with these arguments.

@@ -82,6 +82,11 @@ impl ProcessState {
         self.made.iter().any(is_below)
     }
 
+    /// The files that the run was seen to open, those among them that it made first.
+    pub fn opened(&self) -> impl Iterator<Item = &[u8]> {
+        self.found.iter().map(|path| &path[..])
+    }
+
     /// True when the run was seen to open this file before, and did not make it.
     pub fn found(&self, path: &[u8]) -> bool {
         self.found.contains(path) && !self.made(path)

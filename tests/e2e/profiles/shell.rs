@@ -67,17 +67,41 @@ expected!(
     hooks_that_git_itself_brings_are_its_work: not_on [ORDINARY_6_12],
     "this guest has no git: on 6.12 programs"
 );
-/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there.
+/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there. A
+/// template of the program's own is the program's, however git is told of it.
 #[test]
 fn hooks_that_git_itself_brings_are_its_work() {
     let template = "mkdir -p t/hooks && printf '#!/bin/sh\n' > t/hooks/pre-commit && chmod 755 t/hooks/pre-commit";
-    let fresh = format!(
-        "set -e; {template}; git init -q --template=t r; git -C r -c user.name=a -c user.email=b commit -qm x --allow-empty
-         git clone -q --template=t r c; test -x r/.git/hooks/pre-commit; test -x c/.git/hooks/pre-commit; git init -q plain"
+    let place = tempfile::tempdir().unwrap();
+    let (made, told) = outside(
+        "sh",
+        &[
+            "-c",
+            &format!("cd '{}' && {template}", place.path().display()),
+        ],
     );
-    let ran = under("shell").shell(&fresh);
+    assert!(made.success(), "{told}");
+    let profile = place.path().join("mine.toml");
+    let text = format!(
+        "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"shell\"]\n[filesystem]\n\
+         read = [{{ path = \"{}\", at = \"/opt/t\", why = \"an administrator's\" }}]\n",
+        place.path().join("t").display()
+    );
+    std::fs::write(&profile, text).unwrap();
+    let fresh = "set -e; git init -q --template=/opt/t r; git -C r -c user.name=a -c user.email=b commit -qm x --allow-empty
+         git clone -q --template=/opt/t r c; test -x r/.git/hooks/pre-commit; test -x c/.git/hooks/pre-commit; git init -q plain";
+    let ran = under(profile.to_str().unwrap()).shell(fresh);
     ran.expect_code(0);
     ran.expect(ran.at("/risk_score") == 0, "its own repositories");
+    for way in [
+        "git init -q --template=t .",
+        "GIT_TEMPLATE_DIR=$PWD/t git init -q .",
+    ] {
+        let ran =
+            under("shell").shell(&format!("{template}; {way}; test -x .git/hooks/pre-commit"));
+        ran.expect_code(0);
+        ran.expect(ran.at("/risk_score") == 60, "a template of its own");
+    }
     let run = under("shell");
     let (made, told) = outside("git", &["init", "-q", run.path().to_str().unwrap()]);
     assert!(made.success(), "{told}");

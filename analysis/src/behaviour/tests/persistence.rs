@@ -29,25 +29,44 @@ fn what_is_written_to_run_later_is_persistence() {
     );
 }
 
-/// The hooks of its template are git's own work in a repository that it makes, and in no other.
+const TEMPLATE: &str = "/usr/share/git-core/templates/hooks/pre-commit";
+
+/// The hooks of an installed template are git's own work in a repository that it makes, and in no other.
 #[test]
 fn a_hook_is_of_git_in_a_new_repository_alone() {
     let hook = "/workspace/r/.git/hooks/pre-commit";
     for word in ["init", "clone"] {
         is_silent(|story| {
             story.exec(P, "/usr/bin/git", &["git", "-c", "a=b", word, "r"]);
-            story.writes(P, hook);
+            story.reads(P, TEMPLATE).writes(P, hook);
         });
     }
     let told = |exec: &dyn Fn(&mut Story)| {
         names(
             |story| {
                 exec(story);
-                story.writes(P, hook);
+                story.reads(P, TEMPLATE).writes(P, hook);
             },
             Behaviour::Persistence,
         );
     };
+    // A template that came with the workspace, and one that the run made, wherever.
+    told(&|story| {
+        story.exec(P, "/usr/bin/git", &["git", "init", "r"]);
+        story.reads(P, "/workspace/t/hooks/pre-commit");
+    });
+    told(&|story| {
+        story.writes(P, "/opt/t/hooks/pre-commit");
+        story.exec(P, "/usr/bin/git", &["git", "init", "r"]);
+        story.reads(P, "/opt/t/hooks/pre-commit");
+    });
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/git", &["git", "init", "r"]);
+            story.writes(P, hook);
+        },
+        Behaviour::Persistence,
+    );
     told(&|story| {
         let argv = ["git", "init", "--template=/tmp/t", "r"];
         story.exec(P, "/usr/bin/git", &argv);
