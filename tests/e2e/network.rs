@@ -120,39 +120,6 @@ for attempt in (lambda: socket.create_connection(('127.0.0.1', port)),
     ran.expect(told, "the attempts are told");
 }
 
-/// A socket of another namespace in the jail's hands, as standard input can be, reaches nobody there.
-#[test]
-fn a_socket_of_elsewhere_does_not_reach_who_listens_there() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let program = format!(
-        "import socket
-s = socket.socket(fileno=0)
-print(s.connect_ex(('127.0.0.1', {port})))"
-    );
-    let (_, told) = outside(
-        "python3",
-        &["-c", &program.replace("fileno=0", "socket.AF_INET")],
-    );
-    assert_eq!(told, "0\n", "the control");
-    drop(listener.accept().unwrap());
-    let socket = nix::sys::socket::socket(
-        nix::sys::socket::AddressFamily::Inet,
-        nix::sys::socket::SockType::Stream,
-        nix::sys::socket::SockFlag::SOCK_CLOEXEC,
-        None,
-    );
-    let run = Run::new();
-    let mut command = run.command(&["python3", "-c", &program]);
-    command.stdin(socket.unwrap());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    let ran = run.end(child, std::time::Instant::now());
-    ran.expect(ran.stdout != "0\n", "it is not connected");
-    ran.expect(listener.accept().is_err(), "nobody came");
-}
-
 #[test]
 pub fn j35_other_socket_families_do_not_exist() {
     let program = "import socket

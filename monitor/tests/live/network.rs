@@ -77,6 +77,24 @@ fn without_network_a_datagram_never_arrives() {
     }
 }
 
+/// In a network namespace of its own a program reaches its own servers, and by a socket that it has of another, where somebody
+/// listens too, nobody.
+#[test]
+fn without_network_a_server_is_its_own_only_where_its_socket_and_its_task_are() {
+    let program = "import ctypes, fcntl, socket, struct
+def alone():
+    assert ctypes.CDLL(None).unshare(0x40000000) == 0
+    fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh14x', b'lo', 1))
+alone()
+server, mine, later = socket.create_server(('127.0.0.1', 0)), socket.socket(), socket.socket()
+print(mine.connect_ex(server.getsockname()))
+alone()
+print(later.connect_ex(server.getsockname()))";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "0\n1\n", "{}", seen.tell());
+}
+
 #[test]
 fn ipv6_is_no_way_round() {
     let seen = python(&policy(""), &errno_of("s6.connect(('2001:db8::1', 443))"));
