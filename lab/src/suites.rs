@@ -94,6 +94,8 @@ struct Suite {
     name: String,
     /// The directory that is the workspace; a copy of it is the user's outside.
     place: PathBuf,
+    /// The package of the registry that it is of.
+    package: Option<&'static str>,
     program: Vec<String>,
 }
 
@@ -112,7 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let mut rows = String::new();
     let mut unexplained = Vec::new();
-    for suite in suites(&place)?.into_iter().filter(wanted) {
+    for suite in suites(&place).into_iter().filter(wanted) {
+        prepare(&suite, &place)?;
         let kept = |side: &str| place.join(format!("results/{}.{side}.xml", suite.name));
         if !arguments.kept || !kept("inside").exists() {
             in_jail(&turnkey, &suite, &kept("inside"))?;
@@ -191,67 +194,68 @@ fn reason(suite: &str, test: &str) -> Option<&'static str> {
     found.map(|(.., why)| *why)
 }
 
-/// The suites, fetched where they are not there.
-fn suites(place: &Path) -> Result<Vec<Suite>> {
-    let words = |words: &[&str]| {
-        words
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
+/// All suites, which lie in `place` once they are fetched.
+fn suites(place: &Path) -> Vec<Suite> {
+    const OF_CPYTHON: [&str; 6] = [
+        "/usr/bin/python3",
+        "-m",
+        "test",
+        "--timeout",
+        "600",
+        RESULTS_OF_CPYTHON,
+    ];
+    const OF_PYTEST: [&str; 6] = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--junitxml=tests.xml",
+    ];
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let modules = MODULES.iter().map(|module| Suite {
+        name: format!("CPython {module}"),
+        place: place.join(module),
+        package: None,
+        program: words(&[&OF_CPYTHON[..], &[module]].concat()),
+    });
+    let python = python(place).display().to_string();
+    let packages = PACKAGES.iter().map(|(package, _)| Suite {
+        name: (*package).to_owned(),
+        place: place.join(package),
+        package: Some(package),
+        program: words(&[&[&python[..]], &OF_PYTEST[..]].concat()),
+    });
+    modules.chain(packages).collect()
+}
+
+const RESULTS_OF_CPYTHON: &str = "--junit-xml=tests.xml";
+
+/// The interpreter of the environment that holds pytest and the packages.
+fn python(place: &Path) -> PathBuf {
+    place.join("venv/bin/python")
+}
+
+/// Fetches a suite that is not there, into the environment too.
+fn prepare(suite: &Suite, place: &Path) -> Result<()> {
+    let Some(package) = suite.package else {
+        return Ok(fs::create_dir_all(&suite.place)?);
     };
-    let python = place.join("venv/bin/python");
-    let needed = PACKAGES.iter().flat_map(|(_, needed)| *needed);
+    let python = python(place);
     if !python.exists() {
-        command::check(
-            Command::new("/usr/bin/python3")
-                .args(["-m", "venv"])
-                .arg(place.join("venv")),
-        )?;
+        let mut make = Command::new("/usr/bin/python3");
+        command::check(make.args(["-m", "venv"]).arg(place.join("venv")))?;
+        let needed = PACKAGES.iter().flat_map(|(_, needed)| *needed);
         let mut pip = Command::new(&python);
         command::check(
             pip.args(["-m", "pip", "-q", "install", "pytest"])
                 .args(needed),
         )?;
     }
-    let mut suites = Vec::new();
-    for module in MODULES {
-        let own = place.join(module);
-        fs::create_dir_all(&own)?;
-        suites.push(Suite {
-            name: format!("CPython {module}"),
-            place: own,
-            program: words(&[
-                "/usr/bin/python3",
-                "-m",
-                "test",
-                "--timeout",
-                "600",
-                "--junit-xml=tests.xml",
-                module,
-            ]),
-        });
+    match suite.place.exists() {
+        true => Ok(()),
+        false => fetch(&python, package, &suite.place),
     }
-    for (package, _) in PACKAGES {
-        let own = place.join(package);
-        if !own.exists() {
-            fetch(&python, package, &own)?;
-        }
-        let mut program = vec![python.display().to_string()];
-        program.extend(words(&[
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--junitxml=tests.xml",
-        ]));
-        suites.push(Suite {
-            name: (*package).to_owned(),
-            place: own,
-            program,
-        });
-    }
-    Ok(suites)
 }
 
 /// The sources of a package, and the package itself in the environment.

@@ -37,74 +37,42 @@ pub struct Machine {
 /// Debian's own list of security modules without bpf: what is left is the tracepoint tier.
 const WITHOUT_BPF: &str = "lsm=landlock,lockdown,yama,apparmor";
 
-const LSM_6_12: Boot = Boot {
-    name: "6.12 lsm",
-    kernel: &CLOUD_6_12,
-    command_line: "",
-};
-const TRACEPOINT_6_12: Boot = Boot {
-    name: "6.12 tracepoint",
-    kernel: &CLOUD_6_12,
-    command_line: WITHOUT_BPF,
-};
-const WITHOUT_LANDLOCK: Boot = Boot {
-    name: "6.12 without Landlock",
-    kernel: &CLOUD_6_12,
-    // Debian's own list without landlock.
-    command_line: "lsm=lockdown,yama,apparmor,bpf",
-};
-const LSM_6_1: Boot = Boot {
-    name: "6.1 lsm",
-    kernel: &CLOUD_6_1,
-    command_line: "",
-};
-const TRACEPOINT_6_1: Boot = Boot {
-    name: "6.1 tracepoint",
-    kernel: &CLOUD_6_1,
-    command_line: WITHOUT_BPF,
-};
+const fn boot(name: &'static str, kernel: &'static Build, command_line: &'static str) -> Boot {
+    Boot {
+        name,
+        kernel,
+        command_line,
+    }
+}
+
+const LSM_6_12: Boot = boot("6.12 lsm", &CLOUD_6_12, "");
+const TRACEPOINT_6_12: Boot = boot("6.12 tracepoint", &CLOUD_6_12, WITHOUT_BPF);
+// Debian's own list without landlock.
+const WITHOUT_LANDLOCK: Boot = boot(
+    "6.12 without Landlock",
+    &CLOUD_6_12,
+    "lsm=lockdown,yama,apparmor,bpf",
+);
+const LSM_6_1: Boot = boot("6.1 lsm", &CLOUD_6_1, "");
+const TRACEPOINT_6_1: Boot = boot("6.1 tracepoint", &CLOUD_6_1, WITHOUT_BPF);
 /// With the programs that people run under the shipped profiles, on a disk that has them.
-const PROGRAMS_6_12: Boot = Boot {
-    name: "6.12 programs",
-    kernel: &CLOUD_6_12,
-    command_line: "",
-};
+const PROGRAMS_6_12: Boot = boot("6.12 programs", &CLOUD_6_12, "");
 /// Debian's kernels leave a task that is in the kernel alone, and others do not.
 const PREEMPTS: &str = "preempt=full";
 
-const PREEMPT_6_12: Boot = Boot {
-    name: "6.12 preempt",
-    kernel: &CLOUD_6_12,
-    command_line: PREEMPTS,
-};
-const PREEMPT_6_1: Boot = Boot {
-    name: "6.1 preempt",
-    kernel: &CLOUD_6_1,
-    command_line: PREEMPTS,
-};
+const PREEMPT_6_12: Boot = boot("6.12 preempt", &CLOUD_6_12, PREEMPTS);
+const PREEMPT_6_1: Boot = boot("6.1 preempt", &CLOUD_6_1, PREEMPTS);
 /// Debian builds x32 into its general kernel, and switches it off unless this is said.
-const GENERAL: Boot = Boot {
-    name: "6.12 general",
-    kernel: &GENERAL_6_12,
-    command_line: "syscall.x32=y",
-};
+const GENERAL: Boot = boot("6.12 general", &GENERAL_6_12, "syscall.x32=y");
 
-const LSM_NEWEST: Boot = Boot {
-    name: "newest lsm",
-    kernel: &NEWEST,
-    command_line: "",
-};
-const TRACEPOINT_NEWEST: Boot = Boot {
-    name: "newest tracepoint",
-    kernel: &NEWEST,
-    // Where nothing but tracepoints decides, whoever interrupts them is to have it easy.
-    command_line: "lsm=landlock,lockdown,yama,apparmor preempt=full",
-};
-const PREEMPT_NEWEST: Boot = Boot {
-    name: "newest preempt",
-    kernel: &NEWEST,
-    command_line: PREEMPTS,
-};
+const LSM_NEWEST: Boot = boot("newest lsm", &NEWEST, "");
+// Where nothing but tracepoints decides, whoever interrupts them is to have it easy.
+const TRACEPOINT_NEWEST: Boot = boot(
+    "newest tracepoint",
+    &NEWEST,
+    "lsm=landlock,lockdown,yama,apparmor preempt=full",
+);
+const PREEMPT_NEWEST: Boot = boot("newest preempt", &NEWEST, PREEMPTS);
 
 /// Every column of the table but the host's, in order.
 pub const BOOTS: &[&Boot] = &[

@@ -43,22 +43,8 @@ pub fn corrected(mut error: Error, command: &Command, words: &[String]) -> Error
 
 /// True when a third of the letters at most are others.
 fn is_near(asked: &str, proposed: &str) -> bool {
-    let [asked, proposed] = [asked, proposed].map(|flag| flag.trim_start_matches('-').as_bytes());
-    distance(asked, proposed) <= (asked.len().max(proposed.len()) / 3).max(1)
-}
-
-/// The number of letters to add, drop or change that make one word the other: Levenshtein's.
-fn distance(one: &[u8], other: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (at, one) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != one);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
+    let [asked, proposed] = [asked, proposed].map(|flag| flag.trim_start_matches('-'));
+    strsim::levenshtein(asked, proposed) <= (asked.len().max(proposed.len()) / 3).max(1)
 }
 
 #[cfg(test)]
