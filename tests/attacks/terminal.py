@@ -1,5 +1,5 @@
 """Acts on the terminal it was given, in every way that programs know: types into it, changes its
-settings, makes it its own. Tells what went through."""
+settings, makes it its own; and types into the terminals that are named to it. Tells what went through."""
 
 import fcntl
 import os
@@ -32,6 +32,6 @@ for descriptor in (0, 1, 2):
     attempt(f"select {descriptor}", lambda: fcntl.ioctl(descriptor, 0x541C, b"\x02" + bytes(16)))
     attempt(f"raw {descriptor}", lambda: tty.setraw(descriptor, termios.TCSANOW))
     attempt(f"own {descriptor}", lambda: fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0))
-for path in ["/dev/tty", "/dev/console", "/dev/tty0", "/dev/pts/0", "/dev/pts/1", "/proc/self/fd/0", *sys.argv[1:]]:
+for path in ["/dev/tty", "/proc/self/fd/0", *sys.argv[1:]]:
     by_name(path)
 print("went through:", ", ".join(went_through) or "nothing")

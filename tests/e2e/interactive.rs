@@ -208,7 +208,7 @@ pub fn j49_the_terminal_inside_is_another_than_the_caller_s() {
     let run = Run::new()
         .option("--unmonitored --tty")
         .file("terminal.py", attack);
-    let scene = TerminalSession::of(run, &["python3", "terminal.py"]).end();
+    let scene = TerminalSession::of(run, crate::terminal::ATTACK).end();
     assert!(
         scene.shown.contains("went through: raw 0, "),
         "the control: it has one: {}",

@@ -10,13 +10,21 @@ expected!(
     "refused by the filter, which is the same on every kernel"
 );
 
-const ATTACK: &str = include_str!("../attacks/terminal.py");
+/// The attack on every terminal that a host may have, to be run inside only: outside they are somebody's, who reads what is typed.
+pub const ATTACK: &[&str] = &[
+    "python3",
+    "terminal.py",
+    "/dev/console",
+    "/dev/tty0",
+    "/dev/pts/0",
+    "/dev/pts/1",
+];
 
 #[test]
 pub fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
     let run = Run::new()
         .option("--mode observe --no-tty")
-        .file("terminal.py", ATTACK);
+        .file("terminal.py", include_str!("../attacks/terminal.py"));
     let mut control = Command::new("python3");
     control.arg("terminal.py").current_dir(run.path());
     let outside = TerminalSession::start(&control).end();
@@ -31,7 +39,7 @@ pub fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
         "the control: {}",
         outside.shown
     );
-    let inside = TerminalSession::of(run, &["python3", "terminal.py"]).end();
+    let inside = TerminalSession::of(run, ATTACK).end();
     assert!(
         inside.shown.contains("went through: nothing"),
         "{}",
