@@ -49,6 +49,7 @@ mod attach;
 pub mod attachment;
 pub mod clock;
 mod directory;
+mod environment;
 mod event_sink;
 pub mod export;
 pub mod files;
@@ -80,6 +81,7 @@ pub mod toolchain;
 mod workspace_names;
 
 pub use directory::RunDirectory;
+pub use environment::CallerEnvironment;
 pub use event_sink::RunObserver;
 pub use object::object;
 pub use relay::{Sink, standard_error, standard_output};

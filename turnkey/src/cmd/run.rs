@@ -105,6 +105,7 @@ pub fn under(
         events: events.transpose()?,
         sinks: sinks?,
         export,
+        served: None,
     };
     let mut observer = CallerTerminal {
         silent: arguments.quiet,
