@@ -71,6 +71,7 @@ mod relay;
 pub mod required_layers;
 mod run;
 mod scope;
+pub mod service;
 mod settle;
 mod signals;
 pub mod sinks;
