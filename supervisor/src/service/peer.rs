@@ -6,6 +6,7 @@
 use std::fs::Metadata;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -48,6 +49,16 @@ pub enum PeerError {
 }
 
 impl ServedPeer {
+    /// Requires a kernel that tells who is at the other end of a socket.
+    ///
+    /// # Errors
+    /// When this one does not.
+    pub fn require_kernel() -> Result<(), PeerError> {
+        let pair = UnixStream::pair().map_err(|_| PeerError::Gone)?;
+        let told = getsockopt(&pair.0, sockopt::PeerPidfd).map(drop);
+        told.map_err(PeerError::Unknown)
+    }
+
     /// The caller on the other side of a connected Unix socket.
     ///
     /// # Errors

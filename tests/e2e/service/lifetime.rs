@@ -5,7 +5,16 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use turnkey_expectations::expected;
 use turnkey_tests::{Run, Service, eventually, outside};
+
+expected!(
+    a_kill_at_many_moments_leaves_nothing_1,
+    a_kill_at_many_moments_leaves_nothing_2,
+    a_kill_at_many_moments_leaves_nothing_3,
+    a_kill_at_many_moments_leaves_nothing_4: at_night,
+    "180 times; `a_kill_at_any_moment_…` has the first twenty by day"
+);
 
 /// A run that lasts, once its program runs.
 fn sleeper(service: &Service, run: &Run) -> Child {
@@ -147,4 +156,114 @@ print('there', flush=True); line.settimeout(30); print(len(line.recv(9999)) > 16
     );
     let output = silent.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "there\nTrue\n");
+}
+
+/// Kills one process after another with SIGKILL, each at another moment of a run, and looks at what is left.
+fn at_moments(moments: std::ops::Range<u64>) {
+    let mut service = Service::start("");
+    for moment in moments {
+        let run = served(&service);
+        let program = sleep();
+        let mut child = run
+            .command(&["sh", "-c", &program])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(moment * 7 % 190));
+        let makers = service.makers();
+        let victim = match moment % 4 {
+            0 => Some(service.pid()),
+            1 => Some(Pid::from_raw(child.id().cast_signed())),
+            2 => makers.first().copied().map(to_pid),
+            // The keeper and the jail's first process are children of who makes the run.
+            _ => makers.iter().find_map(|maker| {
+                let (_, children) = outside("pgrep", &["-P", &maker.to_string()]);
+                children.lines().next()?.parse().ok().map(to_pid)
+            }),
+        };
+        if let Some(victim) = victim {
+            let _ = kill(victim, Signal::SIGKILL);
+        }
+        if moment % 4 == 0 {
+            service.end_by(Signal::SIGKILL);
+            child.wait().unwrap();
+            Service::nothing_is_left(&makers);
+            service.start_again();
+        } else {
+            // Where the victim was no part of this run, it goes on.
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        eventually("its program is gone", || !is_alive());
+        served(&service).run(&["true"]).expect_code(0);
+    }
+    let makers = service.makers();
+    drop(service);
+    Service::nothing_is_left(&makers);
+}
+
+fn to_pid(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed())
+}
+
+macro_rules! kills {
+    ($($test:ident: $moments:expr;)*) => { $(
+        #[test]
+        fn $test() {
+            at_moments($moments);
+        }
+    )* };
+}
+
+// Of five kills, two take the service along, which is started anew: that is what each of these waits for.
+kills! {
+    a_kill_at_any_moment_leaves_nothing_1: 0..5;
+    a_kill_at_any_moment_leaves_nothing_2: 5..10;
+    a_kill_at_any_moment_leaves_nothing_3: 10..15;
+    a_kill_at_any_moment_leaves_nothing_4: 15..20;
+    a_kill_at_many_moments_leaves_nothing_1: 20..65;
+    a_kill_at_many_moments_leaves_nothing_2: 65..110;
+    a_kill_at_many_moments_leaves_nothing_3: 110..155;
+    a_kill_at_many_moments_leaves_nothing_4: 155..200;
+}
+
+#[test]
+fn a_flood_of_connections_keeps_nobody_else_out() {
+    let service = Service::start("max_running = 4\nmax_running_per_user = 2\nqueue = 8\n");
+    let script = "import os, resource, socket, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+lines, count, end = [], 0, time.time() + 6
+print('there', flush=True)
+while time.time() < end:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.setblocking(False)
+    try: line.connect(os.environ['TURNKEY_SOCKET_DIR'] + '/turnkey.fd.sock'); count += 1
+    except BlockingIOError: time.sleep(0.001)
+    lines.append(line)
+    if len(lines) > 4000: lines.clear()
+print(count)";
+    let mut flood = super::as_served(&service, "python3", std::path::Path::new("/"));
+    let mut flood = flood
+        .args(["-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 6];
+    std::io::Read::read_exact(flood.stdout.as_mut().unwrap(), &mut first).unwrap();
+    for _ in 0..5 {
+        let root = Run::new().option("--quiet --service");
+        let mut command = root.command(&["true"]);
+        command.env("TURNKEY_SOCKET_DIR", service.directory());
+        assert!(
+            command.status().unwrap().success(),
+            "another user is served"
+        );
+    }
+    let output = flood.wait_with_output().unwrap();
+    let count: u32 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(count > 1000, "the control: it was a flood: {count}");
+    turnkey_tests::measured(&format!("{count} connections in 6 s"));
 }

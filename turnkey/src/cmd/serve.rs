@@ -3,9 +3,10 @@
 mod config;
 mod listener;
 mod maker;
+mod queue;
 
 use anyhow::ensure;
-use turnkey_supervisor::service;
+use turnkey_supervisor::service::{self, ServedPeer};
 
 use crate::cli::ServeArguments;
 use crate::failure::Failure;
@@ -21,6 +22,7 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     let file = file.transpose()?;
     let file = file.as_deref();
     let config = ServeConfig::load(file)?;
+    ServedPeer::require_kernel().map_err(anyhow::Error::from)?;
     if arguments.check {
         output::page(page(&config).as_bytes())?;
         return Ok(0);

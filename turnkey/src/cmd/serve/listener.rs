@@ -3,7 +3,6 @@
 //! It is single-threaded, opens nothing that a caller names and reads no request. It never waits for one caller: what it sends is sent
 //! without waiting, or not at all.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -24,6 +23,7 @@ use turnkey_supervisor::service::{
 };
 
 use super::config::ServeConfig;
+use super::queue::CallerQueue;
 use crate::output;
 
 /// Connections that the kernel holds until they are accepted.
@@ -40,12 +40,6 @@ struct RunMaker {
     user: Option<u32>,
 }
 
-/// A caller for whom no slot is free.
-struct WaitingCaller {
-    line: PacketLine,
-    user: u32,
-}
-
 /// The service.
 pub struct Listener<'c> {
     config: &'c ServeConfig,
@@ -53,7 +47,7 @@ pub struct Listener<'c> {
     socket: OwnedFd,
     signals: SignalFd,
     makers: Vec<RunMaker>,
-    waiting: VecDeque<WaitingCaller>,
+    waiting: CallerQueue<PacketLine>,
     /// Held as long as this service is the one of its directory.
     _lock: Flock<File>,
 }
@@ -93,7 +87,7 @@ impl<'c> Listener<'c> {
             socket,
             signals,
             makers: Vec::new(),
-            waiting: VecDeque::new(),
+            waiting: CallerQueue::new(config.queue),
             _lock: lock,
         })
     }
@@ -115,7 +109,7 @@ impl<'c> Listener<'c> {
 
     /// Ends the runs, with a moment for each to end by itself.
     pub fn end(mut self) {
-        self.waiting.clear();
+        self.waiting.retain(|_| false);
         for maker in &self.makers {
             let pid = nix::unistd::Pid::from_raw(maker.process.id().cast_signed());
             let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
@@ -143,11 +137,9 @@ impl<'c> Listener<'c> {
             .map(|line| PollFd::new(line, PollFlags::POLLIN))
             .collect();
         let first_waiting = waited.len();
-        fn hangs_up(caller: &WaitingCaller) -> PollFd<'_> {
-            PollFd::new(caller.line.as_fd(), PollFlags::empty())
-        }
-        // Told without being asked for.
-        waited.extend(self.waiting.iter().map(hangs_up));
+        // That one has hung up is told without being asked for.
+        let quiet = |line| PollFd::new(line, PollFlags::empty());
+        waited.extend(self.waiting.iter().map(AsFd::as_fd).map(quiet));
         match poll(&mut waited, most) {
             Err(Errno::EINTR) => return Ok(false),
             polled => polled.context("could not wait for callers")?,
@@ -171,57 +163,47 @@ impl<'c> Listener<'c> {
         Ok(has[1] && self.signals.read_signal()?.is_some())
     }
 
-    /// Takes those who have connected into the queue, or turns them away.
+    /// Takes those who have connected into the queue, or turns them away. Of a flood no more than the kernel held at once, so that those
+    /// who wait have their turn.
     fn accept(&mut self) {
-        while let Ok(connection) = accept_with(&self.socket, SocketFlags::CLOEXEC) {
-            let line = PacketLine::from(connection);
-            let refusal = match ServedPeer::of(&line) {
-                Ok(peer) if self.waiting.len() < self.config.queue => {
-                    let user = peer.user.user;
-                    self.waiting.push_back(WaitingCaller { line, user });
-                    continue;
-                }
-                Ok(_) => Refusal {
-                    code: RefusalCode::Busy,
-                    message: format!(
-                        "it is busy: {} run, and {} wait",
-                        self.running(None),
-                        self.waiting.len()
-                    ),
-                    fix: "come back later, or run without it: --local".to_owned(),
-                },
-                Err(PeerError::Gone) => continue,
-                Err(error) => Refusal {
-                    code: RefusalCode::Forbidden,
-                    message: error.to_string(),
-                    fix: "run without it: --local".to_owned(),
-                },
+        for _ in 0..BACKLOG {
+            let Ok(connection) = accept_with(&self.socket, SocketFlags::CLOEXEC) else {
+                return;
             };
-            // Who does not take it at once does without.
-            let _ = line.send(&Packet::Refused(refusal), &[], false);
+            let line = PacketLine::from(connection);
+            match ServedPeer::of(&line) {
+                Ok(peer) => {
+                    let user = peer.user.user;
+                    if let Some(loser) = self.waiting.push(user, line) {
+                        turn_away(&loser, RefusalCode::Busy, self.busy());
+                    }
+                }
+                Err(PeerError::Gone) => {}
+                Err(error) => turn_away(&line, RefusalCode::Forbidden, error.to_string()),
+            }
         }
     }
 
-    /// Hands those to a process for whom there is a slot: of the users who wait, first the one with the fewest runs.
+    fn busy(&self) -> String {
+        let (running, waiting) = (self.running(None), self.waiting.len());
+        format!("it is busy: {running} run, and {waiting} wait")
+    }
+
+    /// Hands those to a process for whom there is a slot.
     fn admit(&mut self) -> anyhow::Result<()> {
         while self.running(None) < self.config.max_running {
-            let counted = self.waiting.iter().enumerate().map(|(place, caller)| {
-                let running = self.running(Some(caller.user));
-                (running, place)
-            });
-            let free = counted.filter(|(running, _)| *running < self.config.max_running_per_user);
-            let Some((_, place)) = free.min() else {
+            let makers = &self.makers;
+            let running = |user| count(makers, Some(user));
+            let most = self.config.max_running_per_user;
+            let Some((user, line)) = self.waiting.next(running, most) else {
                 return Ok(());
             };
-            let Some(caller) = self.waiting.remove(place) else {
-                return Ok(());
-            };
-            self.hand_over(&caller)?;
+            self.hand_over(user, &line)?;
         }
         Ok(())
     }
 
-    fn hand_over(&mut self, caller: &WaitingCaller) -> anyhow::Result<()> {
+    fn hand_over(&mut self, user: u32, caller: &PacketLine) -> anyhow::Result<()> {
         let is_ready = |maker: &RunMaker| maker.user.is_none();
         let place = match self.makers.iter().position(is_ready) {
             Some(place) => place,
@@ -231,22 +213,15 @@ impl<'c> Listener<'c> {
             }
         };
         let maker = &mut self.makers[place];
-        maker.user = Some(caller.user);
+        maker.user = Some(user);
         // One that has died since takes nothing: the caller sees the connection end.
-        let _ = maker
-            .line
-            .send(&Packet::Caller, &[caller.line.as_fd()], false);
+        let _ = maker.line.send(&Packet::Caller, &[caller.as_fd()], false);
         Ok(())
     }
 
     /// The runs of a user, or of all.
     fn running(&self, user: Option<u32>) -> usize {
-        let counts = |maker: &&RunMaker| {
-            maker
-                .user
-                .is_some_and(|own| user.is_none_or(|user| user == own))
-        };
-        self.makers.iter().filter(counts).count()
+        count(&self.makers, user)
     }
 
     /// Has as many processes ready as configured, as far as there are slots.
@@ -280,6 +255,26 @@ impl<'c> Listener<'c> {
             user: None,
         })
     }
+}
+
+fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
+    let counts = |maker: &&RunMaker| {
+        maker
+            .user
+            .is_some_and(|own| user.is_none_or(|user| user == own))
+    };
+    makers.iter().filter(counts).count()
+}
+
+fn turn_away(line: &PacketLine, code: RefusalCode, message: String) {
+    let fix = match code {
+        RefusalCode::Busy => "come back later, or run without it: --local",
+        _ => "run without it: --local",
+    };
+    let fix = fix.to_owned();
+    let refusal = Refusal { code, message, fix };
+    // Who does not take it at once does without.
+    let _ = line.send(&Packet::Refused(refusal), &[], false);
 }
 
 fn make_directory(directory: &Path) -> Result<(), Errno> {
