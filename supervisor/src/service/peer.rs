@@ -48,6 +48,16 @@ pub enum PeerError {
     Unknown(#[source] Errno),
 }
 
+impl PeerError {
+    /// The user that is not served, where that is the reason.
+    pub fn user(&self) -> Option<u32> {
+        match self {
+            PeerError::User(user) => Some(*user),
+            _ => None,
+        }
+    }
+}
+
 impl ServedPeer {
     /// Requires a kernel that tells who is at the other end of a socket.
     ///

@@ -16,6 +16,23 @@ expected!(
     "180 times; `a_kill_at_any_moment_…` has the first twenty by day"
 );
 
+expected!(
+    a_run_may_last_longer_than_its_preparation_may: at_night,
+    "a minute; no other run of a test lasts as long"
+);
+#[test]
+fn a_run_may_last_longer_than_its_preparation_may() {
+    let service = Service::start("");
+    let run = Run::new()
+        .option("--quiet --wall 100s")
+        .served_at(&service.directory());
+    let ran = run
+        .command(&["sh", "-c", "sleep 62; exit 5"])
+        .status()
+        .unwrap();
+    assert_eq!(ran.code(), Some(5));
+}
+
 /// A run that lasts, once its program runs.
 fn sleeper(service: &Service, run: &Run) -> Child {
     let program = format!("echo runs; exec {}", sleep());

@@ -2,6 +2,7 @@
 
 mod config;
 mod listener;
+mod log;
 mod maker;
 mod queue;
 
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::output;
 use config::ServeConfig;
 use listener::Listener;
+use log::{ServiceEvent, ServiceLog};
 pub use maker::{make, unserved};
 
 /// Serves until it is asked to end.
@@ -31,11 +33,11 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     let directory = arguments.socket_dir.clone();
     let directory = directory.unwrap_or_else(service::socket_directory);
     let mut listener = Listener::bind(&directory, &config, file)?;
-    output::line(&format!(
-        "serving at {}",
-        directory.join(service::SOCKET).display()
-    ));
-    let served = listener.serve();
+    let socket = directory.join(service::SOCKET).display().to_string();
+    let log = ServiceLog::open()?;
+    log.tell(ServiceEvent::Serving { socket: &socket });
+    let served = listener.serve(&log);
+    log.tell(ServiceEvent::Ending);
     listener.end();
     Ok(served.map(|()| 0)?)
 }

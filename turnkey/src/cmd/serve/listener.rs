@@ -23,6 +23,7 @@ use turnkey_supervisor::service::{
 };
 
 use super::config::ServeConfig;
+use super::log::{ServiceEvent, ServiceLog};
 use super::queue::CallerQueue;
 use crate::output;
 
@@ -96,13 +97,13 @@ impl<'c> Listener<'c> {
     ///
     /// # Errors
     /// When the system cannot be waited for, or no process be made any more.
-    pub fn serve(&mut self) -> anyhow::Result<()> {
+    pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready()?;
             if self.wait(PollTimeout::NONE)? {
                 return Ok(());
             }
-            self.accept();
+            self.accept(log);
             self.admit()?;
         }
     }
@@ -165,7 +166,7 @@ impl<'c> Listener<'c> {
 
     /// Takes those who have connected into the queue, or turns them away. Of a flood no more than the kernel held at once, so that those
     /// who wait have their turn.
-    fn accept(&mut self) {
+    fn accept(&mut self, log: &ServiceLog) {
         for _ in 0..BACKLOG {
             let Ok(connection) = accept_with(&self.socket, SocketFlags::CLOEXEC) else {
                 return;
@@ -175,11 +176,14 @@ impl<'c> Listener<'c> {
                 Ok(peer) => {
                     let user = peer.user.user;
                     if let Some(loser) = self.waiting.push(user, line) {
-                        turn_away(&loser, RefusalCode::Busy, self.busy());
+                        turn_away(&loser, None, (RefusalCode::Busy, self.busy()), log);
                     }
                 }
                 Err(PeerError::Gone) => {}
-                Err(error) => turn_away(&line, RefusalCode::Forbidden, error.to_string()),
+                Err(error) => {
+                    let refusal = (RefusalCode::Forbidden, error.to_string());
+                    turn_away(&line, error.user(), refusal, log);
+                }
             }
         }
     }
@@ -266,7 +270,17 @@ fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
     makers.iter().filter(counts).count()
 }
 
-fn turn_away(line: &PacketLine, code: RefusalCode, message: String) {
+fn turn_away(
+    line: &PacketLine,
+    user: Option<u32>,
+    (code, message): (RefusalCode, String),
+    log: &ServiceLog,
+) {
+    log.tell(ServiceEvent::Refused {
+        user,
+        code: code as u32,
+        reason: &message,
+    });
     let fix = match code {
         RefusalCode::Busy => "come back later, or run without it: --local",
         _ => "run without it: --local",

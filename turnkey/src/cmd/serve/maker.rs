@@ -4,9 +4,9 @@
 //! other thread then; later only a thread that opens a path ([`turnkey_jailer::ServedUser`]).
 
 use std::io::{IsTerminal, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::Parser as _;
@@ -14,16 +14,17 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
-use turnkey_policy::Policy;
+use turnkey_policy::{JailLimits, Policy};
 use turnkey_supervisor::service::{
     CallerDescriptors, PASSED_ON, Packet, PacketLine, Refusal, RefusalCode, RunOrder, ServedPeer,
 };
 use turnkey_supervisor::{
-    CallerEnvironment, FinishedRun, RunDirectory, RunPlace, RunRequest, SettledPolicy, Strictness,
-    Terminal, standard_error, standard_output,
+    CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
+    Strictness, Terminal, standard_error, standard_output,
 };
 
 use super::config::ServeConfig;
+use super::log::{ServiceEvent, ServiceLog};
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
 use crate::colour;
@@ -55,12 +56,34 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     let Some(connection) = descriptors.into_iter().next() else {
         return Ok(0);
     };
+    let (began, log) = (Instant::now(), ServiceLog::open()?);
     let caller = Arc::new(PacketLine::from(connection));
-    match answered(&config, &caller, service_pid) {
-        Ok((code, report)) => {
+    let peer = ServedPeer::of(&*caller).map_err(|error| forbidden(error.to_string()));
+    let user = peer.as_ref().ok().map(|peer| peer.user.user);
+    let done = peer.and_then(|peer| {
+        let done = answered(&config, &caller, &peer, service_pid)?;
+        Ok((peer, done))
+    });
+    match done {
+        Ok((peer, done)) => {
+            let (code, report) = (done.report.exit_code(), sealed(&done)?);
+            log.tell(ServiceEvent::Ran {
+                user: peer.user.user,
+                caller: peer.pid,
+                run: &done.report.id,
+                exit_code: code,
+                milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            });
             caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true)?;
         }
-        Err(refusal) => caller.send(&Packet::Refused(refusal), &[], true)?,
+        Err(refusal) => {
+            log.tell(ServiceEvent::Refused {
+                user,
+                code: refusal.code as u32,
+                reason: &refusal.message,
+            });
+            caller.send(&Packet::Refused(refusal), &[], true)?;
+        }
     }
     // To the end of this process: its end is what frees the slot.
     std::mem::forget(service);
@@ -97,15 +120,15 @@ fn broken(error: &anyhow::Error) -> Refusal {
     refusal(RefusalCode::Failed, text, "")
 }
 
-/// The exit code of the run that is asked for, and its report in sealed memory.
+/// The run that is asked for, which has been told to its caller but for the report.
 fn answered(
     config: &ServeConfig,
     caller: &Arc<PacketLine>,
+    peer: &ServedPeer,
     service: Pid,
-) -> Result<(u8, OwnedFd), Refusal> {
+) -> Result<FinishedRun, Refusal> {
     let system = |error: std::io::Error| broken(&error.into());
     nix::unistd::alarm::set(PREPARATION);
-    let peer = ServedPeer::of(&**caller).map_err(|error| forbidden(error.to_string()))?;
     let came = caller
         .receive(Some(REQUEST))
         .map_err(|error| match error.kind() {
@@ -130,9 +153,9 @@ fn answered(
     }
     take_streams(&descriptors.streams).map_err(|errno| broken(&errno.into()))?;
     drop(descriptors.streams);
-    be_like(&peer).map_err(|error| broken(&error))?;
+    be_like(peer).map_err(|error| broken(&error))?;
     let environment: CallerEnvironment = order.variables.into_iter().collect();
-    let wanted = as_caller(&peer, || {
+    let wanted = as_caller(peer, || {
         nix::unistd::fchdir(&descriptors.directory).map_err(|errno| {
             forbidden(format!("the current directory cannot be entered: {errno}"))
         })?;
@@ -141,10 +164,9 @@ fn answered(
     let (settled, directory) = wanted.map_err(|error| broken(&error))??;
     // A change of user has taken the death signal back, prctl(2), and so do those of threads for themselves: this one has none.
     heed(Arc::clone(caller), service).map_err(|error| broken(&error))?;
-    let done = under(&peer, &arguments, (settled, directory), events)?;
+    let done = under(peer, &arguments, (settled, directory), events)?;
     tell(&done, &arguments, &environment);
-    let report = sealed(&done).map_err(|error| broken(&error))?;
-    Ok((done.report.exit_code(), report))
+    Ok(done)
 }
 
 /// The arguments of `run`, as far as a service does what they ask for.
@@ -268,9 +290,26 @@ fn under(
         served: Some(peer.user),
         ..RunRequest::new(arguments.command.clone())
     };
-    let mut observer = CallerTerminal::silent(arguments.quiet);
+    let mut observer = StartedRun(CallerTerminal::silent(arguments.quiet));
     let place = RunPlace::entered_before();
     turnkey_supervisor::run(request, settled, place, &mut observer).map_err(failed)
+}
+
+/// The caller's terminal; from its start on a run has a clock of its own.
+struct StartedRun<'t>(CallerTerminal<'t>);
+
+impl RunObserver for StartedRun<'_> {
+    fn notice(&mut self, line: &str) {
+        self.0.notice(line);
+    }
+
+    fn remark(&mut self, line: &str) {
+        self.0.remark(line);
+    }
+
+    fn started(&mut self, _: &JailLimits) {
+        nix::unistd::alarm::cancel();
+    }
 }
 
 /// Passes on what the caller says while the run lasts, from a thread with which this process dies when the service does. A caller that
@@ -327,6 +366,5 @@ fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
         | SealFlag::F_SEAL_GROW
         | SealFlag::F_SEAL_WRITE;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    debug_assert!(file.as_raw_fd() >= 0);
     Ok(file.into())
 }
