@@ -183,16 +183,22 @@ impl Rules {
             }
             Need::Map => self.need(Need::Columns(&[column::MAP])) || self.refuses(AttemptKind::Map),
             Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
+            Need::Spoken(on) => self.answers(on, action::LOG),
         }
     }
 
     fn refuses(&self, on: AttemptKind) -> bool {
+        self.answers(on, action::DENY)
+    }
+
+    /// True when some actor's attempts of a kind are answered so strongly.
+    fn answers(&self, on: AttemptKind, least: u16) -> bool {
         let mut rules = self
             .table
             .on
             .iter()
             .map(|rules| rules[usize::from(on_code(on))]);
-        rules.any(|rule| u16::from(self.table.actions[usize::from(rule)]) >= action::DENY)
+        rules.any(|rule| u16::from(self.table.actions[usize::from(rule)]) >= least)
     }
 }
 
