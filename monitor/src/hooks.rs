@@ -50,6 +50,8 @@ pub(crate) enum Need {
     Map,
     /// A rule refuses this kind, and the filter lets calls of it come so far.
     Kind(AttemptKind),
+    /// A rule speaks of this kind, and calls of others come there too.
+    Spoken(AttemptKind),
 }
 
 /// A table of hooks that are asked in one way. The program for each is named after it.
@@ -121,7 +123,7 @@ const MODULES: &[Hook] = hooks! {
     unix_stream_connect Need::Always,
     unix_may_send Need::Always,
     task_kill Need::Always,
-    ptrace_access_check Need::Kind(AttemptKind::Ptrace),
+    ptrace_access_check Need::Spoken(AttemptKind::Ptrace),
     ptrace_traceme Need::Kind(AttemptKind::Ptrace),
     task_fix_setuid Need::Kind(AttemptKind::Setuid),
     task_fix_setgid Need::Kind(AttemptKind::Setuid),

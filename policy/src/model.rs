@@ -184,7 +184,8 @@ pub enum AttemptKind {
     Bind,
     /// sendto(2), sendmsg(2), sendmmsg(2) with an internet address
     Send,
-    /// ptrace(2), process_vm_readv(2), process_vm_writev(2), kcmp(2), pidfd_getfd(2)
+    /// ptrace(2), process_vm_readv(2), process_vm_writev(2), kcmp(2), pidfd_getfd(2); on the lsm tier also opening /proc/PID/mem and
+    /// reading /proc/PID/syscall and /proc/PID/stack of another process, which the kernel takes for the same
     Ptrace,
     /// mount(2), umount2(2), pivot_root(2), chroot(2) and the new mount API
     Mount,
@@ -214,7 +215,7 @@ pub enum AttemptKind {
     /// that holds such a file; without, memory that no file of the tree holds, as it is anonymous, a
     /// memory file, a deleted file, or may differ from its file
     Map,
-    /// stat(2) and its relatives, access(2), readlink(2), statfs(2), getxattr(2), listxattr(2), and
+    /// stat(2) and its relatives, access(2), readlink(2), statfs(2), chdir(2), getxattr(2), listxattr(2), and
     /// inotify_add_watch(2): calls that ask about a path and open nothing. A rule goes by the argument
     /// alone, and cannot deny
     Stat,
