@@ -112,6 +112,10 @@ fn take(folder: &Folder, rules: &Rules) -> Result<Shared, OpenError> {
     let mut maps = maps(folder)?;
     let pinned = opened(&folder.links(), names(folder.links())?)?;
     let hooks = hooks(folder, rules.tier)?;
+    if folder.is_for_trees() {
+        // Their rules would act again from here on.
+        claim::forget_orphans(folder, &mut maps)?;
+    }
     let slot = claim::take(folder, &mut maps)?;
     let programs = programs(folder, &hooks)?;
     let held = match folder.is_for_trees() {

@@ -202,6 +202,23 @@ fn what_hooks_ask_goes_with_the_last_watcher_too() {
 }
 
 #[test]
+fn who_comes_next_takes_the_rules_of_all_out_who_were_killed() {
+    nothing_is_loaded();
+    let groups = [Group::new(), Group::new()];
+    drop(
+        groups
+            .each_ref()
+            .map(|group| shared(&kill_reading(SECRET), group)),
+    );
+    let beside = Group::new();
+    let next = shared("", &beside);
+    for group in &groups {
+        assert_eq!(run(&group.path, READ).stdout, b"root\n", "nobody's rules");
+    }
+    next.finish(drop).expect("it answers");
+}
+
+#[test]
 fn a_group_is_let_go_whole_while_another_one_of_the_level_is_watched() {
     nothing_is_loaded();
     let (first, second) = (Group::new(), Group::new());
