@@ -9,11 +9,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::directory::RunDirectory;
 use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
 
-/// Settles what the rules on what is present say nothing about, for a run in `workdir`.
-pub fn settle(policy: &mut Policy, workdir: &Path, layer: Option<&Path>) {
-    let caller = std::env::var_os("HOME").map(PathBuf::from);
+/// Settles what the rules on what is present say nothing about, for a run in `directory`.
+pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
+    let (workdir, layer) = (directory.named(), directory.layer.as_deref());
+    let caller = directory.environment.get("HOME").map(PathBuf::from);
     let homes = policy.homes(caller.as_deref());
     let places = Places::of(policy, workdir);
     // What earlier runs have left is as much there as what the host has.
