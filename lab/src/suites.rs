@@ -71,7 +71,7 @@ const MODULES: &[&str] = &[
 
 /// Packages with their suites, and what those need besides pytest.
 const PACKAGES: &[(&str, &[&str])] = &[
-    ("attrs", &["hypothesis", "cloudpickle"]),
+    ("attrs", &["hypothesis", "cloudpickle", "pympler"]),
     ("click", &[]),
     ("more-itertools", &[]),
     ("packaging", &["pretend", "hypothesis", "tomli_w"]),
@@ -103,7 +103,7 @@ struct Suite {
 pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[PackageList::Build, PackageList::EndToEnd])?;
     has_suite_of_python()?;
-    let turnkey = workspace::build_turnkey()?;
+    let turnkey = workspace::build_quick()?;
     let place = workspace::root().join(PLACE);
     fs::create_dir_all(&place)?;
     let wanted = |suite: &Suite| {
@@ -236,61 +236,47 @@ fn python(place: &Path) -> PathBuf {
     place.join("venv/bin/python")
 }
 
-/// Fetches a suite that is not there, into the environment too.
+/// Fetches a suite that is not there, into the environment too. Its directory comes last: one that is there is whole.
 fn prepare(suite: &Suite, place: &Path) -> Result<()> {
     let Some(package) = suite.package else {
         return Ok(fs::create_dir_all(&suite.place)?);
     };
+    if suite.place.exists() {
+        return Ok(());
+    }
     let python = python(place);
     if !python.exists() {
         let mut make = Command::new("/usr/bin/python3");
         command::check(make.args(["-m", "venv"]).arg(place.join("venv")))?;
-        let needed = PACKAGES.iter().flat_map(|(_, needed)| *needed);
-        let mut pip = Command::new(&python);
-        command::check(
-            pip.args(["-m", "pip", "-q", "install", "pytest"])
-                .args(needed),
-        )?;
     }
-    match suite.place.exists() {
-        true => Ok(()),
-        false => fetch(&python, package, &suite.place),
-    }
+    let fetched = tempfile::tempdir_in(place)?;
+    let archive = download(&python, package, fetched.path())?;
+    let own = fetched.path().join("own");
+    fs::create_dir(&own)?;
+    let mut tar = Command::new("tar");
+    tar.args(["--strip-components=1", "-C"]).arg(&own);
+    command::check(tar.arg("-xf").arg(&archive))?;
+    let needed = PACKAGES.iter().filter(|(its, _)| its == &package);
+    let needed = needed.flat_map(|(_, needed)| *needed);
+    let mut pip = pip(&python, "install");
+    command::check(pip.arg("pytest").args(needed).arg(&archive))?;
+    fs::rename(&own, &suite.place).context("cannot keep what was fetched")
 }
 
-/// The sources of a package, and the package itself in the environment.
-fn fetch(python: &Path, package: &str, own: &Path) -> Result<()> {
-    let fetched = tempfile::tempdir()?;
+fn pip(python: &Path, command: &str) -> Command {
     let mut pip = Command::new(python);
-    let pip = pip.args([
-        "-m",
-        "pip",
-        "-q",
-        "download",
-        "--no-deps",
-        "--no-binary",
-        ":all:",
-        package,
-        "-d",
-    ]);
-    command::check(pip.arg(fetched.path()))?;
-    let archive = fs::read_dir(fetched.path())?
-        .next()
-        .context("pip fetched nothing")??
-        .path();
-    fs::create_dir_all(own)?;
-    command::check(
-        Command::new("tar")
-            .args(["--strip-components=1", "-C"])
-            .arg(own)
-            .arg("-xf")
-            .arg(&archive),
-    )?;
-    command::check(
-        Command::new(python)
-            .args(["-m", "pip", "-q", "install"])
-            .arg(&archive),
-    )
+    pip.args(["-m", "pip", "-q", command]);
+    pip
+}
+
+/// The sources of a package as the registry has them.
+fn download(python: &Path, package: &str, to: &Path) -> Result<PathBuf> {
+    // Of this package alone: what builds it may come as it is.
+    let mut pip = pip(python, "download");
+    pip.args(["--no-deps", "--no-binary", package, package, "-d"]);
+    command::check(pip.arg(to))?;
+    let fetched = fs::read_dir(to)?.next();
+    Ok(fetched.context("pip fetched nothing")??.path())
 }
 
 fn in_jail(turnkey: &Path, suite: &Suite, to: &Path) -> Result<()> {
@@ -304,7 +290,7 @@ fn in_jail(turnkey: &Path, suite: &Suite, to: &Path) -> Result<()> {
         .arg(results.path().join("out"))
         .arg("--")
         .args(&suite.program);
-    finish(run, &suite.name)?;
+    finish(run, suite, to)?;
     keep(&results.path().join("out"), suite, to)
 }
 
@@ -329,27 +315,31 @@ fn as_nobody(suite: &Suite, to: &Path) -> Result<()> {
     run.arg(format!("HOME={}", own.display()))
         .args(&suite.program)
         .current_dir(&own);
-    finish(run, &suite.name)?;
+    finish(run, suite, to)?;
     keep(&own, suite, to)
 }
 
-/// Lets a suite run; that tests fail is no error.
-fn finish(mut run: Command, name: &str) -> Result<()> {
-    eprintln!("{name}");
-    let run = run
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    run.status()
-        .with_context(|| format!("cannot start {name}"))?;
+/// Lets a suite run, and keeps what it says beside the results; that tests fail is no error.
+fn finish(mut run: Command, suite: &Suite, to: &Path) -> Result<()> {
+    eprintln!("{}", suite.name);
+    fs::create_dir_all(to.parent().context("results have a directory")?)?;
+    let said = fs::File::create(to.with_extension("log"))?;
+    run.stdin(Stdio::null()).stderr(said.try_clone()?);
+    let started = run.stdout(said).status();
+    started.with_context(|| format!("cannot start {}", suite.name))?;
     Ok(())
 }
 
 fn keep(from: &Path, suite: &Suite, to: &Path) -> Result<()> {
-    let place = to.parent().context("results have a directory")?;
-    fs::create_dir_all(place)?;
     let copied = fs::copy(from.join("tests.xml"), to);
-    copied.with_context(|| format!("{} has written no results", suite.name))?;
+    let said = to.with_extension("log");
+    copied.with_context(|| {
+        format!(
+            "{} has written no results; what it said is in {}",
+            suite.name,
+            said.display()
+        )
+    })?;
     Ok(())
 }
 
