@@ -25,7 +25,7 @@ use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
-use arguments::{Arguments, ENTERED, Name, arguments, effect, follows};
+use arguments::{Arguments, Name, arguments, effect, follows};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
@@ -65,15 +65,10 @@ fn look_up_descriptor(
     scratch: &mut Scratch,
     jail: JailCell,
     task: u64,
-    (name, (column, own)): (Name, (u32, u32)),
+    (descriptor, (column, own)): (u32, (u32, u32)),
 ) -> (u32, Verdict) {
-    const AT_FDCWD: i32 = -100;
-    let place = if name.by_descriptor == ENTERED {
-        path::base(task, AT_FDCWD)
-    } else {
-        path::place_of(path::file_of(task, name.directory as u32))
-    };
-    let resolved = path::resolve(scratch, task, place);
+    let file = path::file_of(task, descriptor);
+    let resolved = path::resolve(scratch, task, path::place_of(file));
     // Who links a descriptor's file gives it another name.
     let column = if column == column::LINK {
         column::AWAY
@@ -278,7 +273,7 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    let asked = arguments(call, regs, result).forget(scratch);
+    let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
     scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
@@ -293,9 +288,9 @@ pub fn leave(
     };
     let mut verdict = left_by_hook(scratch, table);
     let (length, mut old) = if asked.object.by_descriptor != 0 {
+        let descriptor = asked.object.directory as u32;
         let columns = (asked.column, asked.own);
-        let (length, of_file) =
-            look_up_descriptor(scratch, jail, who.task, (asked.object, columns));
+        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, (descriptor, columns));
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {

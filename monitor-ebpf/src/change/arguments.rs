@@ -8,8 +8,6 @@ use crate::read::{self, UNREADABLE, offset};
 use crate::verifier::{Forget, Passage};
 
 const AT_FDCWD: i32 = -100;
-/// For [`Name::by_descriptor`].
-pub(super) const ENTERED: u32 = 2;
 const RENAME_EXCHANGE: u32 = 2;
 
 /// An argument that means a file, and the directory that it starts from.
@@ -18,7 +16,7 @@ pub(super) struct Name {
     pub(super) directory: i32,
     /// The address of the path.
     pub(super) path: u64,
-    /// Not 0: there is no path, and the descriptor itself is meant; [`ENTERED`]: the directory that the task is in.
+    /// Not 0: there is no path, and the descriptor itself is meant.
     pub(super) by_descriptor: u32,
 }
 
@@ -72,8 +70,8 @@ impl Name {
 
 /// The arguments, with the column of the call's own kind.
 #[inline(always)]
-pub(super) fn arguments(call: u8, regs: u64, result: i64) -> Arguments {
-    let wider = wider(call, regs, result);
+pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
+    let wider = wider(call, regs);
     let kind = match call {
         class::UNLINKAT if removes_directory(regs) => on::RMDIR,
         _ => own_kind(read::number(regs)),
@@ -97,7 +95,7 @@ fn removes_directory(regs: u64) -> bool {
 }
 
 #[inline(always)]
-fn wider(call: u8, regs: u64, result: i64) -> Arguments {
+fn wider(call: u8, regs: u64) -> Arguments {
     let first = read::register(regs, offset!(regs_di));
     let second = read::register(regs, offset!(regs_si));
     let third = read::register(regs, offset!(regs_dx));
@@ -180,10 +178,6 @@ fn wider(call: u8, regs: u64, result: i64) -> Arguments {
             effect::REMOVED,
             at(first.int(), second.long()),
         ),
-        class::LOOK if has_entered(regs, result) => look(Name {
-            by_descriptor: ENTERED,
-            ..here(0)
-        }),
         class::LOOK => look(here(first.long())),
         class::LOOKAT => look(at(first.int(), second.long())),
         class::WATCHES => look(here(second.long())),
@@ -212,13 +206,6 @@ fn wider(call: u8, regs: u64, result: i64) -> Arguments {
         ),
         _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
     }
-}
-
-/// True when the task is in another directory since the call: what its path started from is not known any more, and where it led is.
-#[inline(always)]
-fn has_entered(regs: u64, result: i64) -> bool {
-    const CHDIR: i32 = 80;
-    read::number(regs) == CHDIR && result == 0
 }
 
 /// The descriptor of which a linkat(2) links the file: by itself, or by its name in /proc. [`UNREADABLE`]: none.
