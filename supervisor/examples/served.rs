@@ -8,6 +8,10 @@ use std::os::fd::AsFd;
 use turnkey_report::Stored;
 use turnkey_supervisor::service::{self, RunOrder};
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program of its own, which opens what is its caller's"
+)]
 fn main() -> anyhow::Result<()> {
     // The words of `turnkey run`; the service has a list of those that it does not do.
     let options = ["run", "--no-tty", "--quiet", "--memory", "128M", "--"].map(OsString::from);

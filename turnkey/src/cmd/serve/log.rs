@@ -17,7 +17,7 @@ pub struct ServiceLog(File);
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ServiceEvent<'e> {
-    /// It listens.
+    /// The service listens.
     Serving {
         /// The socket.
         socket: &'e str,
@@ -45,7 +45,7 @@ pub enum ServiceEvent<'e> {
         /// From the connection to the report.
         milliseconds: u64,
     },
-    /// It ends.
+    /// The service ends.
     Ending,
 }
 

@@ -23,7 +23,7 @@ impl<T> CallerQueue<T> {
         self.waiting.len()
     }
 
-    /// Those who wait, in their order.
+    /// Every caller that waits, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.waiting.iter().map(|(_, caller)| caller)
     }
