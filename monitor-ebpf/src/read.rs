@@ -36,8 +36,8 @@ pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member, nullable_argument,
-    number, of_head, register, user_number_at_end,
+    arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member,
+    nullable_argument, number, of_head, register, user_number_at_end,
 };
 pub use jail::JailCell;
 use jail::fetch_add;
@@ -45,7 +45,9 @@ pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, no
 pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
-pub use socket::{Tuple, has_receiver, own_network, socket, socket_address4, socket_address6};
+pub use socket::{
+    Tuple, has_receiver, network_of, own_network, socket, socket_address4, socket_address6,
+};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;
