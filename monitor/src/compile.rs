@@ -308,8 +308,7 @@ pub(crate) fn compile_rules(
             rows.place(winners.collect())
         };
         let elsewhere = placed(&|_| false);
-        let is_one = own.is_empty();
-        let in_own = if is_one {
+        let in_own = if own.is_empty() {
             elsewhere
         } else {
             placed(&|rule| own.silences(rule))
