@@ -42,6 +42,11 @@ pub struct Jail {
     pub advisory: u32,
     /// The number of such looks that are still told of.
     pub advice_left: u32,
+    /// 1: a task has begun to make a symlink, or one is in a place of the jail's own from the beginning. A path as it was written may
+    /// lead through one. Otherwise 0.
+    pub aliased: u32,
+    /// Zero.
+    pub reserved: u32,
     /// The cookie of turnkey's own network namespace; 0: not known, so that none is taken for the jail's own.
     pub outside: u64,
     /// The number of the next record.
@@ -94,6 +99,8 @@ impl Jail {
             hooks: hooks::NONE,
             advisory: 0,
             advice_left: ADVICE,
+            aliased: 0,
+            reserved: 0,
             outside: 0,
             seq: 0,
             seen: [0; count::SLOTS],
@@ -113,7 +120,7 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 56
+        == 64
             + 2 * 8
             + 2 * 8 * count::SLOTS
             + 48

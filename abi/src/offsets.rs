@@ -84,6 +84,7 @@ offsets! {
     socket_type = "socket" "type",
     sock_common_skc_family = "sock_common" "skc_family",
     sock_common_skc_num = "sock_common" "skc_num",
+    sock_common_skc_net = "sock_common" "skc_net",
     sock_common_skc_rcv_saddr = "sock_common" "skc_rcv_saddr",
     sock_common_skc_v6_rcv_saddr = "sock_common" "skc_v6_rcv_saddr",
     sock_common_skc_dport = "sock_common" "skc_dport",

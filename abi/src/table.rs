@@ -125,6 +125,65 @@ pub mod family {
     pub const V6: u16 = 3;
 }
 
+/// Entries for directories of the jail's own, by the lowest bits of the second byte of their path: one for each. A power of two.
+pub const OWN_PLACES: usize = 8;
+
+/// Longest path of such a directory, with a slash behind it.
+pub const OWN_PLACE: usize = 16;
+
+/// A directory of the jail's own: in it is nothing that rules on what is present speak of when the jail begins, and nothing is mounted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnPlace {
+    /// Its path with a slash behind it, as words of memory.
+    pub path: [u64; OWN_PLACE / 8],
+    /// The bits of it that count; zeros for an entry that is not in use.
+    pub mask: [u64; OWN_PLACE / 8],
+    /// The length of the path with the slash.
+    pub length: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl OwnPlace {
+    /// The entry of a path, if it is not too long.
+    #[must_use]
+    pub fn of(path: &[u8]) -> Option<Self> {
+        let mut bytes = [0; OWN_PLACE];
+        let mut mask = [0; OWN_PLACE];
+        bytes.get_mut(..path.len())?.copy_from_slice(path);
+        *bytes.get_mut(path.len())? = b'/';
+        mask[..=path.len()].fill(u8::MAX);
+        let words = |bytes: [u8; OWN_PLACE]| {
+            let (words, _) = bytes.as_chunks::<8>();
+            [words[0], words[1]].map(u64::from_ne_bytes)
+        };
+        Some(Self {
+            path: words(bytes),
+            mask: words(mask),
+            length: u32::try_from(path.len() + 1).unwrap_or(0),
+            reserved: 0,
+        })
+    }
+
+    /// The index of the entry for paths with this second byte.
+    #[must_use]
+    #[inline(always)]
+    pub const fn index(second: u8) -> usize {
+        second as usize % OWN_PLACES
+    }
+
+    /// True when a path is below this directory.
+    #[must_use]
+    pub fn holds(&self, path: &[u8]) -> bool {
+        let bytes = self.path.map(u64::to_ne_bytes);
+        let (own, length) = (bytes.as_flattened(), self.length as usize);
+        length != 0 && path.len() > length && path[..length] == own[..length]
+    }
+}
+
+const _: () = assert!(size_of::<OwnPlace>() == 2 * OWN_PLACE + 8);
+
 /// One rule table.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -164,6 +223,8 @@ pub struct Table {
     /// [`crate::action`] by rule plus one, as it was written: what is stronger does not depend on the
     /// mode.
     pub strengths: [u8; RULES + 1],
+    /// Directories of the jail's own, where [`Table::own`] answers, each at its [index](OwnPlace::index); zeros elsewhere.
+    pub places: [OwnPlace; OWN_PLACES],
     /// In ascending order of inode, then device; [`WatchedFile::NONE`] behind them.
     pub files: [WatchedFile; FILES],
     /// For attempts that have an address: the first of these that speaks of it decides.
@@ -179,6 +240,9 @@ pub struct Table {
     /// a directory whose content is not known. It holds the strongest answer that any path below it has and
     /// would not have below a directory that no pattern tells from others.
     pub below: [u16; STATES],
+    /// By state: the state that answers instead for a path below one of [`Table::places`]; 0: none does. Nothing leads
+    /// on from there.
+    pub own: [u16; STATES],
     /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.
     pub rows: [[u16; column::COUNT]; ROWS],
     /// The next state.
@@ -195,7 +259,8 @@ const _: () = assert!(
             + size_of::<WatchedFile>() * FILES
             + size_of::<Peer>() * PEERS
             + 256
-            + 3 * 2 * STATES
+            + size_of::<OwnPlace>() * OWN_PLACES
+            + 4 * 2 * STATES
             + 2 * column::COUNT * ROWS
             + 2 * CELLS
 );

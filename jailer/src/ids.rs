@@ -10,6 +10,7 @@ pub mod container;
 pub(crate) mod identity;
 pub(crate) mod idmap;
 pub mod rootless;
+pub mod served;
 pub(crate) mod subordinate;
 pub mod userns;
 

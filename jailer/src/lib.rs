@@ -98,6 +98,7 @@ pub use groups::{CurrentUsage, GroupError, GroupNames, JailCgroups};
 pub use host::{Host, HostError};
 pub use ids::ceilings::UcountCeiling;
 pub use ids::idmap::HOST_ID;
+pub use ids::served::{NeededAccess, ServedUser};
 pub use ids::{CallerIds, NamespaceIds, SpareIds};
 pub use jail::{Confining, Held, JailExit, JailNews, Running};
 pub use nix::errno::Errno;
@@ -110,6 +111,6 @@ pub use process::terminal::StandardStreams;
 pub use process::wire::ChildStep;
 pub use rootfs::RootfsError;
 pub use {
-    groups::hierarchy, host::trial, ids::container, ids::rootless, ids::userns,
+    groups::hierarchy, host::trial, ids::container, ids::rootless, ids::served, ids::userns,
     process::namespaces, process::privileges, rootfs::paths, rootfs::root,
 };

@@ -17,6 +17,7 @@ use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
+use crate::ids::served::ServedUser;
 use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
@@ -78,6 +79,8 @@ pub struct Plan {
     pub directory: PathBuf,
     /// The layer that shows below what is written, and takes it in the end.
     pub layer: Option<Arc<KeptLayer>>,
+    /// The user whose rights every path of the host is opened by, where that is not this process's.
+    pub served: Option<ServedUser>,
     /// The policy it was made from.
     pub policy: Policy,
     /// The host it was made for.
@@ -433,6 +436,7 @@ impl Plan {
             reach,
             is_watched: true,
             layer: None,
+            served: None,
             landlock,
             rootfs: builder.steps,
             grants: builder.grants,

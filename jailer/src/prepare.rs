@@ -136,7 +136,8 @@ impl Plan {
         let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
-        let tree = rootfs::open(&self.rootfs, &self.grants, id, self.layer.as_deref())?;
+        let whose = (id, self.served);
+        let tree = rootfs::open(&self.rootfs, &self.grants, whose, self.layer.as_deref())?;
         let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec(matches!(streams, StandardStreams::Terminal));
         let expectation = ProofExpectation {

@@ -13,6 +13,7 @@ mod overlay;
 pub mod paths;
 pub mod root;
 mod tree;
+mod views;
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,17 +23,18 @@ use nix::errno::Errno;
 use turnkey_policy::{ProcView, WORKSPACE};
 
 use crate::host::fix;
-use crate::host::kernel;
-use crate::ids::idmap::{HostId, MountOwner};
+use crate::ids::idmap::HostId;
+use crate::ids::served::{self, NeededAccess, ServedUser};
 use crate::layer::KeptLayer;
 use crate::plan::{LandlockGrant, RootfsStep};
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::paths::{LastSymlink, PathError};
-use crate::sys::{self, MountAttributes};
+use crate::sys;
 pub use overlay::OverlaySides;
 pub(crate) use overlay::memory;
 use tree::TreeOpener;
 pub use tree::{UPPER, WritableTree, WrittenPlace};
+use views::{bind, device, is_directory, require_kind, translate_owner, view};
 
 /// A memory file system holds one file for so many of its bytes.
 const BYTES_PER_FILE: u64 = 4096;
@@ -212,16 +214,18 @@ pub struct PreparedRootfs {
     pub places: Vec<WrittenPlace>,
 }
 
-/// Turns the plan's steps into something to replay, for a jail with these grants of Landlock.
+/// Turns the plan's steps into something to replay, for a jail with these grants of Landlock; `served` is the user whose rights
+/// every path of the host is opened by, where that is not this process's.
 pub fn open(
     steps: &[RootfsStep],
     grants: &[LandlockGrant],
-    id: HostId,
+    (id, served): (HostId, Option<ServedUser>),
     layer: Option<&KeptLayer>,
 ) -> Result<PreparedRootfs, RootfsError> {
     let granted = grants.iter().map(|grant| &*grant.path);
     let mut opener = SourceOpener {
         id,
+        served,
         layer,
         folder: None,
         root: None,
@@ -253,6 +257,7 @@ pub fn open(
 /// The opener of a step's sources, with what is needed after it.
 struct SourceOpener<'a> {
     id: HostId,
+    served: Option<ServedUser>,
     layer: Option<&'a KeptLayer>,
     /// The directory that the last one of the host lay in: most lie beside each other.
     folder: Option<(PathBuf, OwnedFd)>,
@@ -269,12 +274,18 @@ impl SourceOpener<'_> {
     fn replay(&mut self, step: &RootfsStep, into: &mut Vec<ReplayStep>) -> Result<(), RootfsError> {
         let set = step.attributes();
         into.push(match step {
+            // Directories of the host would be listed with this process's rights.
+            RootfsStep::WritableRoot { .. } if self.served.is_some() => {
+                return Err(failed("for another user, write over", Path::new("/"))(
+                    Errno::EPERM,
+                ));
+            }
             RootfsStep::WritableRoot { size } => {
                 let tree = self.tree.insert(TreeOpener::new(*size, self.id)?);
                 return tree.root(self.layer, into);
             }
             RootfsStep::WritableDirectory { source, path } => {
-                let opened = self.open_path(source)?;
+                let opened = self.open_path(source, NeededAccess::Read)?;
                 let tree = self
                     .tree
                     .as_mut()
@@ -301,11 +312,15 @@ impl SourceOpener<'_> {
                 source,
                 path,
                 directory,
+                writable,
                 owned,
-                ..
             } => {
-                let owner = owned.then_some(self.id);
-                let opened = self.open_path(source)?;
+                let owner = owned.then_some((self.id, self.served));
+                let needed = match writable {
+                    true => NeededAccess::Write,
+                    false => NeededAccess::Read,
+                };
+                let opened = self.open_path(source, needed)?;
                 attach(bind(&opened, source, *directory, set, owner)?, path)
             }
             RootfsStep::Device { path, number } => attach(device(path, *number, set)?, path),
@@ -339,7 +354,9 @@ impl SourceOpener<'_> {
             }
             RootfsStep::Overlay { source, path, size } => {
                 let kept = kept(self.layer, Path::new(WORKSPACE), self.id)?;
-                let (replay, sides) = overlay::workspace((source, kept), path, *size, self.id)?;
+                let host = self.open_path(source, NeededAccess::Read)?;
+                let whose = (self.id, self.served);
+                let (replay, sides) = overlay::workspace((source, host, kept), path, *size, whose)?;
                 self.overlay = Some(sides);
                 replay
             }
@@ -347,8 +364,29 @@ impl SourceOpener<'_> {
         Ok(())
     }
 
+    /// Opens a path by the rights of whom the jail is for, who must be allowed this use of it.
+    fn open_path(&mut self, path: &Path, needed: NeededAccess) -> Result<OwnedFd, RootfsError> {
+        let Some(served) = self.served else {
+            return self.walk(path);
+        };
+        let opened = served.with_rights(|| self.walk(path));
+        let opened = opened.map_err(failed("act as its user for", path))??;
+        served::require_storage(&opened).map_err(|source| RootfsError {
+            fix: ": it is no file system of files, or one whose server can hold everybody up; copy what is meant elsewhere",
+            ..failed("give away for another user", path)(source)
+        })?;
+        let directory = is_directory(&opened).map_err(failed("open", path))?;
+        served
+            .require(&opened, directory, needed)
+            .map_err(|source| RootfsError {
+                fix: ": the caller has no such right itself",
+                ..failed("use", path)(source)
+            })?;
+        Ok(opened)
+    }
+
     /// As [`open_path`]. What lies in the directory of the one before it is opened there: the way is walked once.
-    fn open_path(&mut self, path: &Path) -> Result<OwnedFd, RootfsError> {
+    fn walk(&mut self, path: &Path) -> Result<OwnedFd, RootfsError> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return open_path(path);
         };
@@ -373,7 +411,7 @@ impl SourceOpener<'_> {
     ) -> Result<OwnedFd, RootfsError> {
         let root = match self.root.take() {
             Some(opened) => opened,
-            None => open_path(root)?,
+            None => self.open_path(root, NeededAccess::Read)?,
         };
         let opened = sys::open_beneath(root.as_fd(), &relative(path), libc::O_PATH, 0);
         self.root = Some(root);
@@ -448,37 +486,6 @@ fn relative(path: &Path) -> CString {
     string(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// A detached copy of a host path. Recursive, so that what is mounted below it gets the same
-/// attributes: a read-only directory with a writable mount inside is not read-only.
-fn bind(
-    opened: &OwnedFd,
-    source: &Path,
-    directory: bool,
-    set: u64,
-    owner: Option<HostId>,
-) -> Result<OwnedFd, RootfsError> {
-    require_kind(opened, directory).map_err(failed("trust", source))?;
-    let mount = view(opened, source, directory, set)?;
-    if let Some(id) = owner {
-        translate_owner(&mount, opened, source, id)?;
-    }
-    Ok(mount)
-}
-
-/// A detached mount of what is open, with `set` on it and, when `recursive`, on all below it.
-fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<OwnedFd, RootfsError> {
-    let mount =
-        sys::clone_tree(opened.as_fd(), recursive).map_err(failed("take a view of", path))?;
-    let attributes = MountAttributes {
-        set,
-        propagation: libc::MS_PRIVATE,
-        ..MountAttributes::default()
-    };
-    sys::mount_setattr(mount.as_fd(), recursive, &attributes)
-        .map_err(failed("restrict the view of", path))?;
-    Ok(mount)
-}
-
 /// The path as its user meant it: see [`paths`].
 fn open_path(path: &Path) -> Result<OwnedFd, RootfsError> {
     open_by(path, || paths::open(path, LastSymlink::Refuse))
@@ -507,49 +514,6 @@ fn open_by(
     })
 }
 
-/// Requires the planned kind of file, a directory or a regular one: a FIFO or socket in its place is refused.
-fn require_kind(opened: &OwnedFd, directory: bool) -> Result<(), Errno> {
-    let kind = nix::sys::stat::fstat(opened)?.st_mode & libc::S_IFMT;
-    match (kind, directory) {
-        (libc::S_IFDIR, true) | (libc::S_IFREG, false) => Ok(()),
-        (_, true) => Err(Errno::ENOTDIR),
-        (_, false) => Err(Errno::ENODEV),
-    }
-}
-
-/// Lets the owner of a host directory appear as the jail's user, through an id-mapped mount.
-fn translate_owner(
-    mount: &OwnedFd,
-    source: &OwnedFd,
-    path: &Path,
-    id: HostId,
-) -> Result<(), RootfsError> {
-    const FIX: &str = ": its file system cannot be id-mapped by this kernel; \
-                       use `--workdir-mode none` or a directory on another file system";
-    // In a caller's own namespace the kernel refuses the translation, and nothing needs it.
-    if id.is_caller {
-        return Ok(());
-    }
-    let translated = || {
-        let owner = MountOwner::from_directory(source.as_fd())?;
-        let namespace = owner.namespace(id)?;
-        let user_namespace =
-            u64::try_from(std::os::fd::AsRawFd::as_raw_fd(&namespace)).unwrap_or(0);
-        let attributes = MountAttributes {
-            set: kernel::MOUNT_ATTR_IDMAP,
-            user_namespace,
-            ..MountAttributes::default()
-        };
-        sys::mount_setattr(mount.as_fd(), false, &attributes)
-    };
-    translated().map_err(|source| RootfsError {
-        act: "translate the owner of",
-        path: path.to_owned(),
-        fix: FIX,
-        source,
-    })
-}
-
 /// A view of what a layer has of this place, its owner translated.
 fn kept(
     layer: Option<&KeptLayer>,
@@ -566,19 +530,7 @@ fn kept(
         return Ok(None);
     };
     let mount = view(&kept, path, false, covers::CLOSED)?;
-    translate_owner(&mount, &kept, path, id).map_err(|error| RootfsError { fix: FIX, ..error })?;
+    translate_owner(&mount, &kept, path, (id, None))
+        .map_err(|error| RootfsError { fix: FIX, ..error })?;
     Ok(Some(mount))
-}
-
-/// A device node of the host, after a look that it is what its name says: a symlink or another
-/// node in its place would be a door.
-fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, RootfsError> {
-    let opened = sys::open_without_symlinks(&string(path), libc::O_PATH | libc::O_NOFOLLOW);
-    let opened = opened.map_err(failed("open the device", path))?;
-    let stat = nix::sys::stat::fstat(&opened).map_err(failed("look at the device", path))?;
-    let expected = libc::makedev(number.0, number.1);
-    if stat.st_mode & libc::S_IFMT != libc::S_IFCHR || stat.st_rdev != expected {
-        return Err(failed("trust the device", path)(Errno::ENODEV));
-    }
-    view(&opened, path, false, set)
 }

@@ -21,6 +21,7 @@ mod peers;
 mod plots;
 mod rounds;
 mod scale;
+mod served;
 mod stage;
 mod start;
 mod statistics;

@@ -6,6 +6,8 @@ use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch};
 use crate::verifier::{self, Forget, Passage, Step};
 
+mod own;
+
 /// The rules' verdict on an act.
 #[derive(Clone, Copy)]
 pub struct Verdict {
@@ -204,10 +206,11 @@ impl Step for Plain<'_> {
     }
 }
 
-/// The state that the path in [`Scratch::path`] ends in.
+/// The state that answers for the path in [`Scratch::path`].
 #[inline(always)]
 pub fn state_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
-    walk_path(scratch, table, table.start, (path.from, path.length))
+    let state = walk_path(scratch, table, table.start, (path.from, path.length));
+    own::of_path(scratch, table, state, path)
 }
 
 /// The table's verdict on the path in [`Scratch::path`].
@@ -264,6 +267,7 @@ impl Step for Tidy<'_> {
         }
         let bytes = read::four(self.scratch, done) & low(self.length - done);
         let slashes = equal(bytes, b'/');
+        self.scratch.cursor.slashes |= slashes;
         let behind_slash = slashes << 8 | self.scratch.cursor.slash;
         if behind_slash & (slashes | equal(bytes, b'.')) != 0 {
             self.scratch.cursor.untidy = 1;
@@ -398,16 +402,18 @@ fn end_component(scratch: &mut Scratch) {
     cursor.dots = 0;
 }
 
-/// The state that the first `length` bytes of [`Scratch::text`] end in, a path as it was written. It continues
+/// The state that answers for the first `length` bytes of [`Scratch::text`], a path as it was written. It continues
 /// `base`, which is in [`Scratch::path`] and empty for an absolute one.
 #[inline(always)]
 pub fn state_of_written(
     scratch: &mut Scratch,
     table: &'static Table,
+    jail: JailCell,
     base: Resolved,
     length: u32,
 ) -> u32 {
-    walk_written(scratch, table, table.start, base, length)
+    let state = walk_written(scratch, table, table.start, base, length);
+    own::of_written(scratch, table, jail, state, (base, length))
 }
 
 /// The table's verdict on a path as it was written, which continues `base`.
@@ -415,11 +421,11 @@ pub fn state_of_written(
 pub fn decide_written(
     scratch: &mut Scratch,
     table: &'static Table,
+    jail: JailCell,
     base: Resolved,
-    length: u32,
-    column: u32,
+    (length, column): (u32, u32),
 ) -> Verdict {
-    let state = state_of_written(scratch, table, base, length);
+    let state = state_of_written(scratch, table, jail, base, length);
     decide_state(scratch, table, state, column)
 }
 
@@ -446,9 +452,11 @@ fn walk_written(
     length: u32,
 ) -> u32 {
     scratch.cursor.stepped = 0;
+    scratch.cursor.slashes = 0;
     if walk_tidy(scratch, table, start, base, length) {
         return scratch.cursor.state;
     }
+    scratch.cursor.slashes = 1;
     scratch.cursor.depth = 0;
     scratch.cursor.length = 0;
     scratch.cursor.dots = 0;

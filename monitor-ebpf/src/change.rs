@@ -13,14 +13,15 @@ mod arguments;
 mod hooks;
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag};
+use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
 use crate::entry;
+use crate::identity;
 use crate::network::EBADF;
-use crate::open::{self, decide_file};
-use crate::path;
+use crate::open;
+use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
@@ -76,15 +77,37 @@ fn look_up_descriptor(
     };
     let column = column.forget(scratch);
     let own = own.forget(scratch);
-    let verdict = decide_file(scratch, jail, resolved, column).forget(scratch);
-    let verdict = decide_file(scratch, jail, resolved, own)
-        .or(verdict)
-        .forget(scratch);
+    let verdict = decide_descriptor(scratch, jail, resolved, (column, own)).forget(scratch);
     if !resolved.is_whole() {
         return (0, verdict);
     }
     read::append_path(scratch, 0, resolved.from, resolved.length);
     (resolved.length, verdict)
+}
+
+/// The rules' verdict on the file of a descriptor in the column of the act and in that of the call's own kind.
+#[inline(always)]
+fn decide_descriptor(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    resolved: Resolved,
+    (column, own): (u32, u32),
+) -> Verdict {
+    let Some(table) = emit::table(jail) else {
+        return Verdict::NONE;
+    };
+    let mut verdict = Verdict::NONE;
+    if resolved.is_whole() {
+        let state = automaton::state_of_path(scratch, table, resolved);
+        let column = identity::column_of(scratch, resolved.inode, column);
+        verdict = at(scratch, table, state, own).or(at(scratch, table, state, column));
+    } else {
+        verdict = automaton::decide_unknown(scratch, table, column).or(verdict);
+        verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
+    }
+    verdict = verdict.forget(scratch);
+    verdict = identity::or_by_file(scratch, table, resolved.inode, column, verdict);
+    identity::or_by_file(scratch, table, resolved.inode, own, verdict)
 }
 
 /// The rules' verdict on a name in a column; none, when the name is not known.
@@ -251,6 +274,9 @@ pub fn leave(
     (regs, result): (u64, i64),
 ) {
     let asked = arguments(call, regs).forget(scratch);
+    // A hook was asked about what the kernel did something to; of looks there is none.
+    let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
+    scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
     let asked = if is_attempt(result) {
         let follows = follows(regs).forget(scratch);
         followed_in_proc(scratch, who.task, asked, follows)

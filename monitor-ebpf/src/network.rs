@@ -66,7 +66,7 @@ pub struct Internet {
     ip: Words,
     port: u32,
     socket_type: u32,
-    /// A socket of the jail's own takes what is sent there, in a jail that reaches nobody else.
+    /// A socket of the jail's own takes what is sent there, or is about to, in a jail that reaches nobody else.
     is_heard: bool,
 }
 
@@ -123,6 +123,16 @@ impl Internet {
             && copy.is_loopback()
             && copy.has_receiver(jail, context);
         self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
+        self
+    }
+
+    /// The address of a socket that is to listen, `sock`. Without a network a jail listens to itself alone, as long as the namespace is
+    /// its own: the tracepoint tier, which hears of it afterwards, lets it too.
+    #[inline(always)]
+    fn listening(mut self, jail: JailCell, sock: u64) -> Self {
+        let (own, outside) = (read::network_of(sock), jail.outside());
+        let is_jails = own != 0 && outside != 0 && own != outside;
+        self.is_heard = is_jails && jail.network() == network::NONE && self.is_loopback();
         self
     }
 
@@ -511,6 +521,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     let Some(address) = local(socket) else {
         return true;
     };
+    let address = address.listening(jail, peers::sock_of(socket));
     let role = actor::role(jail);
     let (verdict, allowed) = decide(jail, role, act::LISTEN, address);
     if allowed {

@@ -12,7 +12,7 @@ use crate::emit::{self, Current};
 use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
-use crate::verifier::Forget;
+use crate::verifier::{self, Forget};
 
 const O_WRONLY: u32 = 0o1;
 const O_ACCMODE: u32 = 0o3;
@@ -153,7 +153,7 @@ fn ask_about_argument(
     if !base.is_whole() {
         return (Verdict::NONE, base);
     }
-    let verdict = automaton::decide_written(scratch, table, base, length, column);
+    let verdict = automaton::decide_written(scratch, table, jail, base, (length, column));
     (verdict, base)
 }
 
@@ -192,7 +192,7 @@ pub fn state_of_argument(
     {
         let base = base_of_argument(scratch, jail, task, (directory, false)).forget(scratch);
         if base.is_whole() {
-            state = automaton::state_of_written(scratch, table, base, length);
+            state = automaton::state_of_written(scratch, table, jail, base, length);
         }
     }
     // The verifier goes on from here once.
@@ -233,6 +233,8 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
     }
     let column = column_of(access_of_flags(asked.flags));
     let from = (asked.directory, asked.in_root);
+    // The end of the call knows what was opened, or that nothing was.
+    scratch.cursor.trusted = 1;
     let (verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -242,6 +244,12 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
         scratch.record.detail = asked.flags;
         emit::finish(scratch, jail, verdict);
     }
+}
+
+/// 1 for the result of a call that did not fail. Branch-free, so that the verifier does not fork states.
+#[inline(always)]
+pub fn is_done(result: i64) -> u32 {
+    (verifier::opaque(result as u64) >> 63 ^ 1) as u32
 }
 
 /// At exit: decides on the file that was opened, or on the failed attempt, and tells.
@@ -258,6 +266,7 @@ pub fn leave(
     let column = column_of(access_of_flags(asked.flags));
     let from = (asked.directory, asked.in_root);
     let length = read::user_text(scratch, asked.path);
+    scratch.cursor.trusted = is_done(result);
     let (mut verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
@@ -324,6 +333,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
         let asked = arguments(call, regs);
         length = read::user_text(scratch, asked.path);
         let from = (asked.directory, asked.in_root);
+        scratch.cursor.trusted = 1;
         (verdict, _) = decide_argument(scratch, jail, who.task, from, (length, column));
     }
     let resolved = emit::resolve_file(scratch, who.task, file);

@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, SlotData, TEXT, Table, fault};
+use turnkey_abi::{ABI_VERSION, OWN_PLACE, Offsets, PATH, Record, SlotData, TEXT, Table, fault};
 
 use crate::entry::Course;
 use crate::maps;
@@ -36,8 +36,8 @@ pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, nullable_argument,
-    number, of_head, register, user_number_at_end,
+    arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member,
+    nullable_argument, number, of_head, register, user_number_at_end,
 };
 pub use jail::JailCell;
 use jail::fetch_add;
@@ -45,7 +45,9 @@ pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, no
 pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
-pub use socket::{Tuple, has_receiver, own_network, socket, socket_address4, socket_address6};
+pub use socket::{
+    Tuple, has_receiver, network_of, own_network, socket, socket_address4, socket_address6,
+};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;
@@ -103,6 +105,14 @@ pub struct Cursor {
     pub untidy: u32,
     /// The upper half of the mark that a hook has left for the end of the call that is over now.
     pub marked: u32,
+    /// Not 0: what a path of the call leads to is asked about besides, so that one as it was written needs not be where it says.
+    pub trusted: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Not 0: the path being looked at has a slash in it.
+    pub slashes: u64,
+    /// The first bytes of the path that is looked for below places of the jail's own.
+    pub first: [u64; OWN_PLACE / 8],
     /// The highest bit of the lowest byte, when the byte before was a slash.
     pub slash: u64,
     /// Verdict to tell when the program is done, as [`emit::conclude`] writes it; 0: none.
@@ -139,7 +149,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_12: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_13: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

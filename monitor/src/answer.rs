@@ -78,6 +78,15 @@ fn first_row(table: &Table, start: u32, path: &[u8]) -> usize {
     usize::from(table.accept[state_of(table, start, path)])
 }
 
+/// The state that answers for a path where the kernel has found a file.
+fn answering(table: &Table, path: &[u8]) -> usize {
+    let state = state_of(table, table.start, path);
+    match usize::from(table.own[state]) {
+        own if own != 0 && table.places.iter().any(|place| place.holds(path)) => own,
+        _ => state,
+    }
+}
+
 /// The state that a path leads to.
 pub(crate) fn state_of(table: &Table, start: u32, path: &[u8]) -> usize {
     let next = |state: usize, byte: &u8| {
@@ -192,7 +201,7 @@ impl Answers<'_> {
     /// The kind of a directory: in two of one kind, whatever goes on from both paths is answered as strongly.
     #[must_use]
     pub fn inside(self, directory: &[u8]) -> u16 {
-        self.table.inside[state_of(self.table, self.table.start, directory)]
+        self.table.inside[answering(self.table, directory)]
     }
 
     /// Answer to an attempt of which its kind alone is known.
@@ -215,7 +224,7 @@ impl Answers<'_> {
     }
 
     fn below(self, directory: &[u8], column: u32) -> Option<(usize, RuleAction)> {
-        let state = state_of(self.table, self.table.start, directory);
+        let state = answering(self.table, directory);
         let row = usize::from(self.table.below[state]) + self.role;
         self.decided(self.table.rows[row][usize::try_from(column).ok()?])
     }
@@ -251,7 +260,7 @@ impl Answers<'_> {
         } else {
             column
         };
-        let row = first_row(self.table, self.table.start, file.path) + self.role;
+        let row = usize::from(self.table.accept[answering(self.table, file.path)]) + self.role;
         self.table.rows[row][asked as usize]
     }
 

@@ -133,6 +133,15 @@ impl Automaton {
         minimize::joined(self, &answers)
     }
 
+    /// The same, with another number for each answer.
+    pub(crate) fn answering(&self, number: impl Fn(u32) -> u32) -> Self {
+        Self {
+            classes: self.classes.clone(),
+            rows: self.rows.clone(),
+            accept: self.accept.iter().map(|answer| number(*answer)).collect(),
+        }
+    }
+
     /// The numbers of its states.
     pub(crate) fn states(&self) -> impl Iterator<Item = u32> + use<> {
         // At most STATES_BEFORE.

@@ -7,6 +7,7 @@
 mod filtered;
 mod home;
 mod kinds;
+mod own;
 mod patterns;
 
 use std::cmp::Reverse;
@@ -37,6 +38,7 @@ use crate::tier::Tier;
 use crate::wire::on_code;
 
 use kinds::{FOLLOWED, REST, column_of};
+use own::OwnPlaces;
 use patterns::Patterns;
 
 /// Errors of a policy that the kernel's programs cannot enforce.
@@ -181,20 +183,32 @@ impl Rules {
             }
             Need::Map => self.need(Need::Columns(&[column::MAP])) || self.refuses(AttemptKind::Map),
             Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
+            Need::Spoken(on) => self.answers(on, action::LOG),
         }
     }
 
     fn refuses(&self, on: AttemptKind) -> bool {
+        self.answers(on, action::DENY)
+    }
+
+    /// True when some actor's attempts of a kind are answered so strongly.
+    fn answers(&self, on: AttemptKind, least: u16) -> bool {
         let mut rules = self
             .table
             .on
             .iter()
             .map(|rules| rules[usize::from(on_code(on))]);
-        rules.any(|rule| u16::from(self.table.actions[usize::from(rule)]) >= action::DENY)
+        rules.any(|rule| u16::from(self.table.actions[usize::from(rule)]) >= least)
     }
 }
 
 impl Rules {
+    /// 1 when symlinks are in a place of the jail's own from the beginning.
+    pub(crate) fn aliased(&self) -> u32 {
+        let mut places = self.definitions.iter().flat_map(|rule| &rule.lacking);
+        places.any(|place| place.linked).into()
+    }
+
     /// The rule that is mere advice, plus one; 0 for none.
     pub(crate) fn advisory(&self) -> u32 {
         let rule = self.definitions.iter().position(|rule| rule.advice);
@@ -285,13 +299,22 @@ pub(crate) fn compile_rules(
         .iter()
         .map(|role| Orders::of(rules, role))
         .collect();
+    let own = OwnPlaces::of(rules);
+    let mut answers = own::Answers::default();
     let mut by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
-        rows.place(
-            orders
-                .iter()
-                .map(|one| one.winners(rules, &patterns, matched))
-                .collect(),
-        )
+        let mut placed = |silent: &dyn Fn(usize) -> bool| {
+            let winners = orders.iter();
+            let winners = winners.map(|one| one.winners(rules, &patterns, matched, silent));
+            rows.place(winners.collect())
+        };
+        let elsewhere = placed(&|_| false);
+        let is_one = own.is_empty();
+        let in_own = if is_one {
+            elsewhere
+        } else {
+            placed(&|rule| own.silences(rule))
+        };
+        answers.number(elsewhere, in_own)
     })?;
     for (unknown, orders) in table.unknown.iter_mut().zip(&orders) {
         *unknown = orders.unknown(rules);
@@ -306,9 +329,12 @@ pub(crate) fn compile_rules(
         by_path = by_path.minimized();
         by_actor = by_actor.map(Automaton::minimized);
     }
+    let by_own = (!own.is_empty()).then(|| by_path.answering(|pair| answers.own(pair)));
+    let by_path = by_path.answering(|pair| answers.elsewhere(pair));
+    let below_own = by_own.as_ref().map(|own| below(own, &mut rows, &strengths));
     let below = below(&by_path, &mut rows, &strengths);
     rows.write(&mut table)?;
-    let states = by_path.write(&mut table, 0)?;
+    let mut states = by_path.write(&mut table, 0)?;
     // No kind exceeds STATES, and no row ROWS.
     let small = |number: u32| u16::try_from(number).unwrap_or(0);
     let slots = table.inside.iter_mut().zip(&mut table.below);
@@ -322,7 +348,10 @@ pub(crate) fn compile_rules(
     home::settle(rules, mode, &mut table, &mut rows)?;
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
-        by_actor.write(&mut table, states)?;
+        states = by_actor.write(&mut table, states)?;
+    }
+    if let (Some(by_own), Some(below)) = (by_own, below_own) {
+        own.write(&mut table, states, (&by_own, &below))?;
     }
     Ok(table)
 }
@@ -454,8 +483,11 @@ impl Orders {
         rules: &[Rule],
         patterns: &Patterns<'_>,
         matched: &BTreeSet<usize>,
+        is_silent: &dyn Fn(usize) -> bool,
     ) -> [u16; column::COUNT] {
-        let matches = |candidate: &Candidate| patterns.has_matched(candidate, matched);
+        let matches = |candidate: &Candidate| {
+            patterns.has_matched(candidate, matched) && !is_silent(candidate.rule)
+        };
         let is_memory = patterns.has_memory_matched(matched);
         let memory = is_memory.then_some(FileFlag::Memfd);
         let named = self.answers(rules, |candidate| {

@@ -1,9 +1,8 @@
 //! The kernel's hooks: which there are, which this kernel has, and the two ways of being asked by them.
 
-use std::path::Path;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use aya::BtfError;
-use aya::programs::links::FdLink;
 use aya::programs::{FEntry, Lsm, ProgramError};
 use turnkey_abi::column;
 use turnkey_abi::syscalls::on;
@@ -13,7 +12,8 @@ use crate::btf;
 use crate::compile::Rules;
 use crate::load::Object;
 use crate::load::program;
-use crate::open::{OpenError, explain_program, pin_failed, read_btf};
+use crate::open::{OpenError, explain_program, read_btf, refused};
+use crate::sys;
 use crate::tier::Tier;
 
 /// A hook and the program for it.
@@ -50,6 +50,8 @@ pub(crate) enum Need {
     Map,
     /// A rule refuses this kind, and the filter lets calls of it come so far.
     Kind(AttemptKind),
+    /// A rule speaks of this kind, and calls of others come there too.
+    Spoken(AttemptKind),
 }
 
 /// A table of hooks that are asked in one way. The program for each is named after it.
@@ -121,7 +123,7 @@ const MODULES: &[Hook] = hooks! {
     unix_stream_connect Need::Always,
     unix_may_send Need::Always,
     task_kill Need::Always,
-    ptrace_access_check Need::Kind(AttemptKind::Ptrace),
+    ptrace_access_check Need::Spoken(AttemptKind::Ptrace),
     ptrace_traceme Need::Kind(AttemptKind::Ptrace),
     task_fix_setuid Need::Kind(AttemptKind::Setuid),
     task_fix_setgid Need::Kind(AttemptKind::Setuid),
@@ -154,6 +156,14 @@ const MODULE_CHANGES: &[Hook] = changes!("lsm_" Module);
 const TOLD: &[Hook] = hooks! {
     "entry_" Entry:
     inode_setattr TIMED,
+};
+
+/// Most hooks that a tier has.
+pub(crate) const MOST_HOOKS: u32 = 64;
+const _: () = {
+    let told = TOLD.len();
+    assert!(MODULES.len() + MODULE_CHANGES.len() + told <= MOST_HOOKS as usize);
+    assert!(ENTRIES.len() + told <= MOST_HOOKS as usize);
 };
 
 /// Every hook of a tier.
@@ -264,47 +274,36 @@ pub(crate) fn attach(object: &mut Object, rules: &Rules) -> Result<Hooks, OpenEr
     })
 }
 
-/// Loads and attaches a program for each hook of a tier that the kernel has, until the links are taken out of
-/// this directory. The programs' names.
-pub(crate) fn attach_all_in(
-    object: &mut Object,
-    tier: Tier,
-    links: &Path,
-) -> Result<Vec<&'static str>, OpenError> {
-    let mut attached = Vec::new();
+/// Loads a program for each hook of a tier that the kernel has. The programs' names.
+pub(crate) fn load_all(object: &mut Object, tier: Tier) -> Result<Vec<&'static str>, OpenError> {
+    let mut loaded = Vec::new();
     each(
         object,
         tier,
         |_| true,
-        |object, hook| {
-            let path = links.join(hook.program);
-            let link =
-                link(object, hook).map_err(|source| explain_program(hook.program, source))?;
-            link.pin(&path).map_err(pin_failed(&path))?;
-            attached.push(hook.program);
+        |_, hook| {
+            loaded.push(hook.program);
             Ok(())
         },
     )?;
-    Ok(attached)
+    Ok(loaded)
 }
 
-/// Attaches a program, as long as the link is held.
-fn link(object: &mut Object, hook: &Hook) -> Result<FdLink, ProgramError> {
-    let ebpf = &mut object.ebpf;
-    let program = ebpf.program_mut(hook.program);
-    let program = program.ok_or(ProgramError::UnexpectedProgramType)?;
-    match hook.way {
-        Way::Module => {
-            let program: &mut Lsm = program.try_into()?;
-            let link = program.attach().and_then(|id| program.take_link(id))?;
-            Ok(link.into())
-        }
-        Way::Entry => {
-            let program: &mut FEntry = program.try_into()?;
-            let link = program.attach().and_then(|id| program.take_link(id))?;
-            Ok(link.into())
-        }
-    }
+/// The names of the programs for the hooks of a tier, in an order that stays.
+pub(crate) fn programs(tier: Tier) -> impl Iterator<Item = &'static str> {
+    of(tier).map(|hook| hook.program)
+}
+
+/// The names of the programs that rules need, whether the kernel has the hooks or not.
+pub(crate) fn programs_for(rules: &Rules) -> Vec<&'static str> {
+    let needed = of(rules.tier).filter(|hook| rules.need(hook.need));
+    needed.map(|hook| hook.program).collect()
+}
+
+/// Has the hook that a program was verified for ask it, as long as the link is open.
+pub(crate) fn link(name: &'static str, program: BorrowedFd<'_>) -> Result<OwnedFd, OpenError> {
+    let link = sys::link_verified(program);
+    link.map_err(|errno| explain_program(name, refused("bpf_raw_tracepoint_open", errno)))
 }
 
 /// The programs that the rules need, of those at hooks that are attached for all.

@@ -19,7 +19,6 @@ use crate::object::ObjectFile;
 use crate::programs::Programs;
 use crate::shared::{self, Outcome, Shared, SharedError};
 use crate::slot::{Slot, SlotMaps};
-use crate::tier::Tier;
 
 /// Errors of starting the monitor. Nothing of it is left in the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -146,7 +145,7 @@ pub(crate) struct Loaded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residence {
     /// The kernel, until `turnkey monitor unload` or the next boot, for runs to come. No program is called while no run
-    /// is watched, but for those at the kernel's own functions (hooks).
+    /// is watched, but for those of jails at the kernel's own functions (hooks).
     #[default]
     Kernel,
     /// The process that loads them: they leave the kernel with it.
@@ -190,7 +189,7 @@ fn open_at(
     residence: Residence,
     group: Option<u64>,
 ) -> Result<Loaded, OpenError> {
-    let alone = match shared_or_stay((object, level), rules.tier, residence)? {
+    let alone = match shared_or_stay((object, level), rules, residence)? {
         Ok((shared, _)) if group.is_some_and(|group| shared.maps.jail(group).is_ok()) => {
             shared.give_back()?;
             None
@@ -220,10 +219,10 @@ type LoadsAlone = Option<Box<OpenError>>;
 /// The programs that are loaded for all, if need be by this process.
 fn shared_or_stay(
     object: (&ObjectFile<'_>, u32),
-    tier: Tier,
+    rules: &Rules,
     residence: Residence,
 ) -> Result<Result<(Shared, Origin), LoadsAlone>, OpenError> {
-    match shared::open(object, tier) {
+    match shared::open(object, rules) {
         Ok(Some(shared)) => return Ok(Ok((shared, Origin::Found))),
         // Another user's folder is nobody's; and who holds a lock for long may never let go.
         Err(
@@ -235,13 +234,13 @@ fn shared_or_stay(
         Ok(None) if residence == Residence::Process => return Ok(Err(None)),
         Ok(None) => {}
     }
-    let origin = match shared::load_to_stay(object, tier) {
+    let origin = match shared::load_to_stay(object, rules.tier) {
         Ok(Outcome::Loaded) => Origin::LoadedToStay,
         Ok(Outcome::Already) => Origin::Found,
         // A host without a BPF file system, or a caller who may not use it: the run is the same, and starts later.
         Err(error) => return Ok(Err(Some(Box::new(error)))),
     };
-    let shared = shared::open(object, tier)?;
+    let shared = shared::open(object, rules)?;
     Ok(shared.map(|shared| (shared, origin)).ok_or(None))
 }
 

@@ -29,10 +29,10 @@ pub(crate) enum Programs {
     /// Programs that stay in the kernel.
     Shared {
         programs: Vec<(String, OwnedFd)>,
-        /// Links to tracepoints: the programs act as long as a process holds these.
+        /// The programs that these are of act as long as a process holds them.
         links: HeldLinks,
-        /// Links to the kernel's functions: these act even when they are taken out of the file system meanwhile.
-        _hooks: Vec<OwnedFd>,
+        /// Links of jails' programs to the kernel's hooks: they act even when they are taken out of the file system meanwhile.
+        _pinned: Vec<OwnedFd>,
     },
 }
 

@@ -4,7 +4,7 @@
 //! /sys/fs/bpf/turnkey/              root's alone; its lock is held while a run loads
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
-//!     held                          numbers of the links to tracepoints, which have no name: those who watch hold them
+//!     held                          numbers of the links that have no name: those who watch hold them
 //!     anchor/                       links to a group without processes, the only thing elsewhere
 //!     slots/0/ slots/1/ …           what one jail has; its lock is held by the run that watches it
 //!     tables/ filters/              rules that were compiled before, and syscall filters
@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData};
 
+use crate::compile::Rules;
+use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
@@ -53,8 +55,8 @@ pub(crate) use pin::load_to_stay;
 pub use pin::{Outcome, load, unload};
 pub use status::{SharedVersion, WatchedJail, group_path, status};
 
-/// The hook without which there is no such tier: its link tells which tier was loaded.
-const TIER_HOOK: &str = "file_open";
+/// The program without which there is no lsm tier: it tells which tier was loaded.
+const TIER_PROGRAM: &str = "lsm_file_open";
 
 /// The parts that a run takes from the programs that are loaded for all.
 pub(crate) struct Shared {
@@ -80,17 +82,17 @@ pub fn trusted() -> Result<(), SharedError> {
     folder::root_is_there().map(drop)
 }
 
-/// Opens what is loaded for all of this object and tier, for jails or for groups at a level, and takes a slot; `None` when
-/// nothing is.
+/// Opens what is loaded for all of this object and the rules' tier, for jails or for groups at a level, and takes a slot; `None`
+/// when nothing is.
 pub(crate) fn open(
     (object, level): (&ObjectFile<'_>, u32),
-    tier: Tier,
+    rules: &Rules,
 ) -> Result<Option<Shared>, OpenError> {
     let folder = Folder::of(object, level);
-    if !folder.is_there()? || folder.tier() != tier {
+    if !folder.is_there()? || folder.tier() != rules.tier {
         return Ok(None);
     }
-    match take(&folder) {
+    match take(&folder, rules) {
         Ok(shared) => Ok(Some(shared)),
         // Unloaded while we looked.
         Err(_) if !folder.is_there()? => Ok(None),
@@ -106,17 +108,25 @@ pub(crate) fn forget_orphans(
     claim::forget_orphans(&Folder::of(object, level), maps)
 }
 
-fn take(folder: &Folder) -> Result<Shared, OpenError> {
+fn take(folder: &Folder, rules: &Rules) -> Result<Shared, OpenError> {
     let mut maps = maps(folder)?;
-    let linked = opened(&folder.links(), names(folder.links())?)?;
-    let (hooks, linked): (Vec<_>, Vec<_>) = linked.into_iter().unzip();
+    let pinned = opened(&folder.links(), names(folder.links())?)?;
+    let hooks = hooks(folder, rules.tier)?;
+    if folder.is_for_trees() {
+        // Their rules would act again from here on.
+        claim::forget_orphans(folder, &mut maps)?;
+    }
     let slot = claim::take(folder, &mut maps)?;
     let programs = programs(folder, &hooks)?;
+    let held = match folder.is_for_trees() {
+        true => hooks::programs_for(rules),
+        false => Vec::new(),
+    };
     Ok(Shared {
         programs: Programs::Shared {
-            links: HeldLinks::take(folder, &programs)?,
+            links: HeldLinks::take(folder, &programs, (rules.tier, &held))?,
             programs,
-            _hooks: linked,
+            _pinned: pinned.into_iter().map(|(_, link)| link).collect(),
         },
         hooks,
         maps,
@@ -160,6 +170,13 @@ fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
         Ok(names)
     };
     listed().map_err(found(&directory))
+}
+
+/// The programs for a tier's hooks that are loaded.
+fn hooks(folder: &Folder, tier: Tier) -> Result<Vec<String>, SharedError> {
+    let mut loaded = names(folder.programs())?;
+    loaded.retain(|name| hooks::programs(tier).any(|program| program == name));
+    Ok(loaded)
 }
 
 fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, OwnedFd)>, OpenError> {

@@ -17,7 +17,7 @@ mod slot_data;
 mod table;
 
 pub(crate) use bpf::{
-    GroupHook, described, link_by_number, link_to_group, link_to_tracepoint, missed_runs,
+    GroupHook, described, link_by_number, link_to_group, link_verified, missed_runs,
     number_of_program, numbers_of_link, pin, pinned, program_by_number, programs_of_group,
     takes_entries,
 };

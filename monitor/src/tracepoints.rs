@@ -102,7 +102,7 @@ impl Tracepoint {
         let name = self.program;
         match self.way {
             Way::Direct => {
-                let link = sys::link_to_tracepoint(program);
+                let link = sys::link_verified(program);
                 link.map_err(|errno| {
                     explain_program(name, refused("bpf_raw_tracepoint_open", errno))
                 })

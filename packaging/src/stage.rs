@@ -11,7 +11,7 @@ use crate::VERSION;
 use xtask::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 10] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
@@ -29,6 +29,14 @@ const FILES: [(&str, &str); 8] = [
     (
         "packaging/turnkey-monitor.service",
         "usr/lib/systemd/system/turnkey-monitor.service",
+    ),
+    (
+        "packaging/turnkey.service",
+        "usr/lib/systemd/system/turnkey.service",
+    ),
+    (
+        "packaging/serve.toml",
+        "usr/share/doc/turnkey/examples/serve.toml",
     ),
 ];
 
@@ -50,15 +58,17 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 11] = [
+pub const ONE_OF_EACH: [&str; 13] = [
     "usr/bin/turnkey",
     "usr/bin/turnkey-runc",
     "usr/lib/systemd/system/turnkey-monitor.service",
+    "usr/lib/systemd/system/turnkey.service",
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",
     "usr/share/doc/turnkey/docs/profile.md",
     "usr/share/doc/turnkey/examples/attach.conf",
+    "usr/share/doc/turnkey/examples/serve.toml",
     "usr/share/man/man1/turnkey.1.gz",
     "usr/share/man/man1/turnkey-run.1.gz",
     "usr/share/turnkey/profiles/untrusted.toml",

@@ -2,15 +2,17 @@
 //!
 //! Programs look for settings of their own whenever they start, and some of these hold secrets: `docker`, `kubectl`, whatever
 //! reads `~/.netrc`. In a home that has none there is no secret to guard, and what comes there later is the program's own:
-//! nobody brings a file of another place to such a name without being asked about the other one.
+//! nobody brings a file of another place to such a name without being asked about the other one. Memory of the jail's own begins
+//! without anything, and no file gets there but by being made there: neither a link nor a rename leads from one mount to another.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::WORKSPACE;
 use crate::glob::Glob;
+use crate::model::WorkdirPlace;
 use crate::policy::Policy;
-use crate::tables::Rule;
+use crate::tables::{FilesystemPolicy, HostPath, Rule};
 
 /// Files that a pattern asks about: those whose path begins so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +23,51 @@ pub struct Beginning<'a> {
     pub is_open: bool,
 }
 
+/// A directory that nothing gets to but what the program makes there, and in which nothing is that a rule on what is present speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LackingPlace {
+    /// Its path in the jail.
+    pub path: PathBuf,
+    /// True when symlinks are in it, which may lead elsewhere.
+    pub linked: bool,
+}
+
 impl Policy {
-    /// Settles of the rules on what is present, what the program's homes lack. `holds` says whether anything in the jail has a
-    /// path that begins so when the run begins; a decoy does, without being asked about.
+    /// Settles of the rules on what is present, what the program's homes lack, and the memory of the jail's own in which nothing is.
+    /// `holds` says whether anything in the jail has a path that begins so when the run begins; a decoy does, without being asked
+    /// about.
     pub fn settle_home(&mut self, homes: &[PathBuf], holds: &dyn Fn(Beginning<'_>) -> bool) {
+        let places = self.filesystem.empty_places(holds);
         let decoys = &self.filesystem.decoys;
         for rule in self.rules.iter_mut().filter(|rule| rule.present) {
             rule.silent = lacking(rule, homes, decoys, holds);
+            rule.lacking.clone_from(&places);
+        }
+    }
+
+    /// True when a rule on what is present speaks of this path.
+    #[must_use]
+    pub fn guards(&self, path: &[u8]) -> bool {
+        let rules = self.rules.iter().filter(|rule| rule.present);
+        let mut patterns = rules.flat_map(|rule| &rule.path);
+        patterns.any(|pattern| pattern.may_match(path) && pattern.matches(path))
+    }
+
+    /// Settles that nothing in the workspace is what a rule on what is present speaks of. `linked`: symlinks are in it. To be
+    /// called after [`Self::settle_home`].
+    pub fn settle_lacking_workspace(&mut self, linked: bool) {
+        let path = PathBuf::from(WORKSPACE);
+        let filesystem = &self.filesystem;
+        let given = filesystem.read.iter().chain(&filesystem.write);
+        let scratch = filesystem.scratch.iter().map(|one| &one.path);
+        let names = filesystem.names.iter().chain(&filesystem.decoys);
+        let mut others = given.map(HostPath::place).chain(scratch).chain(names);
+        if filesystem.workdir.at == WorkdirPlace::Workspace
+            && !others.any(|place| place.starts_with(&path))
+        {
+            let place = LackingPlace { path, linked };
+            let rules = self.rules.iter_mut().filter(|rule| rule.present);
+            rules.for_each(|rule| rule.lacking.push(place.clone()));
         }
     }
 
@@ -52,6 +92,28 @@ impl Policy {
         let mut homes = vec![PathBuf::from(WORKSPACE)];
         homes.extend(named.filter(|path: &PathBuf| path != Path::new(WORKSPACE)));
         homes
+    }
+}
+
+impl FilesystemPolicy {
+    /// The mounts of memory in which nothing else is mounted, and no symlink planted. Decoys stand elsewhere.
+    fn empty_places(&self, holds: &dyn Fn(Beginning<'_>) -> bool) -> Vec<LackingPlace> {
+        let scratch = self.scratch.iter().map(|one| &one.path);
+        let is_empty = |place: &&PathBuf| {
+            let beside = self.scratch.iter().map(|one| &one.path);
+            let mut planted = self.names.iter().chain(beside);
+            let below = [place.as_os_str().as_bytes(), b"/"].concat();
+            let asked = Beginning {
+                bytes: &below,
+                is_open: true,
+            };
+            !planted.any(|path| path != *place && path.starts_with(place)) && !holds(asked)
+        };
+        let lacking = |path: &PathBuf| LackingPlace {
+            path: path.clone(),
+            linked: false,
+        };
+        scratch.filter(is_empty).map(lacking).collect()
     }
 }
 

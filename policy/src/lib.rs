@@ -73,7 +73,7 @@ pub use decide::{
 pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
-pub use home::Beginning;
+pub use home::{Beginning, LackingPlace};
 pub use lint::check;
 pub use load::load;
 pub use model::*;

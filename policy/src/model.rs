@@ -184,7 +184,8 @@ pub enum AttemptKind {
     Bind,
     /// sendto(2), sendmsg(2), sendmmsg(2) with an internet address
     Send,
-    /// ptrace(2), process_vm_readv(2), process_vm_writev(2), kcmp(2), pidfd_getfd(2)
+    /// ptrace(2), process_vm_readv(2), process_vm_writev(2), kcmp(2), pidfd_getfd(2); on the lsm tier also opening /proc/PID/mem and
+    /// reading /proc/PID/syscall and /proc/PID/stack of another process, which the kernel takes for the same
     Ptrace,
     /// mount(2), umount2(2), pivot_root(2), chroot(2) and the new mount API
     Mount,

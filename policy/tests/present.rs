@@ -179,13 +179,13 @@ fn homes_are_the_workspace_and_what_the_environment_names() {
 
 #[test]
 fn another_home_is_quiet_as_well() {
-    let policy = untrusted("[env.set]\nHOME = \"/tmp\"\n");
+    let policy = untrusted("[env.set]\nHOME = \"/srv/me\"\n");
     let homes = policy.homes(None);
     let policy = with(policy, &homes, &[]);
-    for path in ["/tmp/.netrc", "/workspace/.netrc", "/tmp/.ssh/id_rsa"] {
+    for path in ["/srv/me/.netrc", "/workspace/.netrc", "/srv/me/.ssh/id_rsa"] {
         assert_eq!(read(&policy, path), None, "{path}");
     }
-    assert_eq!(read(&policy, "/tmp/x/.netrc"), Some("stored-credential"));
+    assert_eq!(read(&policy, "/srv/me/x/.netrc"), Some("stored-credential"));
 }
 
 /// A rule of one's own has to say so.
@@ -204,5 +204,46 @@ fn a_rule_that_does_not_ask_for_it_speaks_of_what_is_absent() {
             .filter(|rule| rule.action == RuleAction::Kill && rule.present)
             .count(),
         4
+    );
+}
+
+#[test]
+fn memory_of_the_jails_own_holds_nobodys_secret_at_any_depth() {
+    let settled = |lines: &str, held: &[&str]| with(untrusted(lines), &home(), held);
+    let own = settled("", &[]);
+    for kind in [AttemptKind::Open, AttemptKind::Rename, AttemptKind::Link] {
+        let decided = |path: &str| decided(&own, kind, path, OpenAccess::ALL);
+        assert_eq!(decided("/tmp/a/home/.netrc"), None, "{kind:?}");
+        for path in ["/tmpx/.netrc", "/workspace/a/.netrc", "/root/.netrc"] {
+            assert_eq!(decided(path), Some("stored-credential"), "{kind:?} {path}");
+        }
+    }
+    let write = |path: &str| decided(&own, AttemptKind::Open, path, &[OpenAccess::Write]);
+    assert_eq!(
+        write("/tmp/a/.bashrc"),
+        Some("shell-startup"),
+        "not on what is present"
+    );
+    for (lines, held) in [
+        (
+            "[filesystem]\nscratch = [{ path = \"/tmp/b\", size = \"1M\" }]\n",
+            &[][..],
+        ),
+        ("", &["/tmp/given"]),
+    ] {
+        let shared = settled(lines, held);
+        assert_eq!(
+            read(&shared, "/tmp/a/.netrc"),
+            Some("stored-credential"),
+            "{lines}"
+        );
+    }
+    let mut named = untrusted("");
+    named.filesystem.names = vec![PathBuf::from("/tmp/project")];
+    let named = with(named, &home(), &[]);
+    assert_eq!(
+        read(&named, "/tmp/a/.netrc"),
+        Some("stored-credential"),
+        "a symlink to the workspace is there"
     );
 }

@@ -200,6 +200,7 @@ impl Report {
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
             on_host: Vec::new(),
+            served: None,
             brought_in: Vec::new(),
             published: Vec::new(),
             sinks: Vec::new(),

@@ -65,7 +65,7 @@ pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
     Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, OtherWatcher, Report,
-    Sink, Status, WatcherPlace,
+    ServedFor, Sink, Status, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

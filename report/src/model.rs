@@ -10,6 +10,7 @@ mod call;
 mod counts;
 mod finding;
 mod network;
+mod origin;
 mod sink;
 mod usage;
 mod watcher;
@@ -26,6 +27,7 @@ pub use call::RefusedCall;
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
+pub use origin::{BroughtIn, ServedFor};
 pub use sink::Sink;
 pub use usage::{Limits, Usage};
 pub use watcher::{OtherWatcher, WatcherPlace};
@@ -90,6 +92,9 @@ pub struct Report {
     /// The group that turnkey was attached to; it started no command then, and made no jail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<Attachment>,
+    /// The user for whom the service made the run; absent when turnkey itself was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<ServedFor>,
     /// Other turnkeys that watched the same processes, each by rules of its own; the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watchers: Vec<OtherWatcher>,
@@ -170,18 +175,6 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         self.exit
     }
-}
-
-/// A place of the host that the jail was shown beyond the profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct BroughtIn {
-    /// The path, the same inside and outside.
-    pub path: String,
-    /// The key that allows it, such as `toolchain`.
-    pub key: String,
-    /// The source that named the place, such as the caller's `PATH`.
-    pub by: String,
 }
 
 /// The profile that was enforced.

@@ -180,7 +180,7 @@ fn bring_in(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Strin
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
 fn needed(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Option<String> {
-    let caller = CallerPaths::of_this_process();
+    let caller = CallerPaths::new(&directory.environment);
     match toolchain::find_required(policy, program, directory, &caller) {
         Ok(need) => need
             .filter(|need| !need.prefixes.is_empty())

@@ -1,6 +1,6 @@
 //! The directory that a run sees as its workspace, the place in it where the program starts, and the names it has inside.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,6 +9,7 @@ use turnkey_jailer::host::storage::mounts_below;
 use turnkey_jailer::paths;
 use turnkey_policy::{LARGEST_PROFILE, OwnPath, Policy, WORKSPACE, WorkdirMode, WorkdirPlace};
 
+use crate::environment::CallerEnvironment;
 use crate::files;
 use turnkey_report::escape;
 
@@ -24,6 +25,8 @@ pub struct RunDirectory {
     pub start: Option<PathBuf>,
     /// The layer whose content shows over it: for rules on what is present there.
     pub layer: Option<PathBuf>,
+    /// The caller's environment.
+    pub environment: CallerEnvironment,
 }
 
 impl RunDirectory {
@@ -45,6 +48,7 @@ impl RunDirectory {
             workdir: Some(workdir.to_owned()),
             start: Some(start.clone()),
             layer: None,
+            environment: CallerEnvironment::default(),
         })
     }
 
@@ -123,7 +127,7 @@ impl RunDirectory {
         let mut names = vec![workdir.clone()];
         names.extend(self.symlink_of(&workdir));
         let told = match filesystem.own_path {
-            OwnPath::Known => told(policy, command, &workdir),
+            OwnPath::Known => self.told(policy, command, &workdir),
             OwnPath::Always | OwnPath::Never => Vec::new(),
         };
         let stands_there = filesystem.workdir.at == WorkdirPlace::Host;
@@ -139,11 +143,28 @@ impl RunDirectory {
     fn symlink_of(&self, workdir: &Path) -> Option<PathBuf> {
         let name = match &self.workdir {
             Some(named) => std::path::absolute(named).ok()?,
-            None => PathBuf::from(std::env::var_os("PWD")?),
+            None => PathBuf::from(self.environment.get("PWD")?),
         };
         let parent = name.parent()?;
         let is_it = name != workdir && paths::canonical(&name).is_ok_and(|real| real == workdir);
         (is_it && paths::canonical(parent).is_ok_and(|real| real == parent)).then_some(name)
+    }
+
+    /// The texts that tell the program of paths: its arguments, its environment, and the scripts of venvs in its directory.
+    fn told(&self, policy: &Policy, command: &[OsString], workdir: &Path) -> Vec<Vec<u8>> {
+        let environment = &policy.environment;
+        let caller = |name: &String| self.environment.get(name).map(OsStr::to_owned);
+        let passed = environment.pass.iter().filter_map(caller);
+        let set = environment.set.values().map(OsString::from);
+        let words = command.iter().cloned().chain(passed).chain(set);
+        words
+            .map(|word| word.as_bytes().to_vec())
+            .chain(
+                venvs(workdir)
+                    .iter()
+                    .filter_map(|venv| activates(workdir, venv)),
+            )
+            .collect()
     }
 }
 
@@ -158,22 +179,6 @@ fn canonical(directory: &Path) -> anyhow::Result<PathBuf> {
         canonical.display()
     );
     Ok(canonical)
-}
-
-/// The texts that tell the program of paths: its arguments, its environment, and the scripts of venvs in its directory.
-fn told(policy: &Policy, command: &[OsString], workdir: &Path) -> Vec<Vec<u8>> {
-    let environment = &policy.environment;
-    let passed = environment.pass.iter().filter_map(std::env::var_os);
-    let set = environment.set.values().map(OsString::from);
-    let words = command.iter().cloned().chain(passed).chain(set);
-    words
-        .map(|word| word.as_bytes().to_vec())
-        .chain(
-            venvs(workdir)
-                .iter()
-                .filter_map(|venv| activates(workdir, venv)),
-        )
-        .collect()
 }
 
 /// The Python venvs in a directory, in the order of their names.
@@ -255,7 +260,7 @@ mod tests {
             let directory = RunDirectory {
                 workdir: Some(workdir.clone()),
                 start: Some(PathBuf::from(start)),
-                layer: None,
+                ..RunDirectory::default()
             };
             directory.start().map_err(|error| error.to_string())
         };

@@ -11,7 +11,8 @@ use turnkey_facts::{
 };
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
-    Captured, Ending, Evidence, Export, Kept, NotStarted, Report, ReportInputs, RunEnding, redact,
+    Captured, Ending, Evidence, Export, Kept, NotStarted, Report, ReportInputs, RunEnding,
+    ServedFor, redact,
 };
 
 use crate::event_sink::{EventSink, EventSummary};
@@ -143,9 +144,14 @@ pub fn finish(
     let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
     report.published = published;
-    report.mounts_hidden = request.directory.mounts_hidden(&settled.policy);
+    report.served = request.served.map(|served| ServedFor {
+        user: served.user,
+        group: served.group,
+    });
+    let hidden = || request.directory.mounts_hidden(&settled.policy);
+    report.mounts_hidden = request.by_its_rights(hidden)?;
     report.terminal = request.terminal.is_some() && report.error.is_none();
-    missing_hint::note(&mut report);
+    request.by_its_rights(|| missing_hint::note(&mut report))?;
     if request.redact {
         report = redact::report(report).context("could not redact the report")?;
     }

@@ -9,11 +9,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::directory::RunDirectory;
 use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
 
-/// Settles what the rules on what is present say nothing about, for a run in `workdir`.
-pub fn settle(policy: &mut Policy, workdir: &Path, layer: Option<&Path>) {
-    let caller = std::env::var_os("HOME").map(PathBuf::from);
+/// Settles what the rules on what is present say nothing about, for a run in `directory`.
+pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
+    let (workdir, layer) = (directory.named(), directory.layer.as_deref());
+    let caller = directory.environment.get("HOME").map(PathBuf::from);
     let homes = policy.homes(caller.as_deref());
     let places = Places::of(policy, workdir);
     // What earlier runs have left is as much there as what the host has.
@@ -24,6 +26,42 @@ pub fn settle(policy: &mut Policy, workdir: &Path, layer: Option<&Path>) {
     policy.settle_home(&homes, &|asked| {
         places.hold(asked) || kept.as_ref().is_some_and(|kept| kept.hold(asked))
     });
+    if kept.is_none()
+        && let Some(linked) = lacks_all(policy, workdir)
+    {
+        policy.settle_lacking_workspace(linked);
+    }
+}
+
+/// Most entries of a workspace that are looked at: it takes some milliseconds.
+const MOST_ENTRIES: usize = 4096;
+
+/// Looks for what rules on what is present speak of, at any depth of the workspace. `None`: something is there, or not all could be
+/// looked at. Otherwise true when a symlink is there.
+fn lacks_all(policy: &Policy, workdir: &Path) -> Option<bool> {
+    if policy.filesystem.workdir.mode == WorkdirMode::None {
+        return Some(false);
+    }
+    let names: Vec<PathBuf> = names(policy).collect();
+    let is_guarded = |entry: &Path| {
+        let mut paths = names.iter().map(|name| name.join(entry));
+        paths.any(|path| policy.guards(path.as_os_str().as_bytes()))
+    };
+    let (mut seen, mut linked, mut next) = (0, false, vec![PathBuf::new()]);
+    while let Some(directory) = next.pop() {
+        for entry in fs::read_dir(workdir.join(&directory)).ok()? {
+            let entry = entry.ok()?;
+            let kind = entry.file_type().ok()?;
+            let path = directory.join(entry.file_name());
+            seen += 1;
+            if seen > MOST_ENTRIES || is_guarded(&path) {
+                return None;
+            }
+            linked |= kind.is_symlink();
+            next.extend(kind.is_dir().then_some(path));
+        }
+    }
+    Some(linked)
 }
 
 /// The paths of the workspace in the jail.

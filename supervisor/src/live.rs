@@ -18,7 +18,7 @@ mod peer;
 
 pub use announcement::{Announcement, announce};
 pub use feed::LiveFeed;
-pub use found::{FirstLine, Followed, FollowedRun, LiveLook, NamedRun, lives, runs_that_watch};
+pub use found::{FirstLine, Followed, FollowedRun, LiveLook, NamedRun, runs_that_watch};
 pub use listener::{FollowerListener, next};
 
 /// The beginning of the names, without the zero that makes them abstract.

@@ -38,13 +38,17 @@ pub fn prepare(
     } = settled;
     let planned = || {
         let (command, directory) = (&request.command, &request.directory);
-        let plan = settle::plan(policy, *strictness, command, directory)?;
+        let plan = || settle::plan(policy, *strictness, command, directory);
+        let plan = request.by_its_rights(plan)??;
         required_layers::require(&plan)?;
         if !plan.host.hierarchies.closed {
             others::require_inside(&plan.host.hierarchies.unified)?;
         }
-        let layer = request.layer.clone();
-        Ok(Plan { layer, ..plan })
+        Ok(Plan {
+            layer: request.layer.clone(),
+            served: request.served,
+            ..plan
+        })
     };
     match monitor_handle::is_optional(policy) {
         true => one_after_the_other(planned()?, (*strictness, request.residence), streams),

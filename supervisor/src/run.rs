@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{JailError, Plan, rootless};
+use turnkey_jailer::{JailError, Plan, ServedUser, rootless};
 use turnkey_monitor::Residence;
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
@@ -52,6 +52,8 @@ pub struct RunRequest {
     pub layer: Option<Arc<KeptLayer>>,
     /// Brings the workspace out when the program has ended.
     pub export: Option<WantedExport>,
+    /// The user for whom a privileged process makes this run, by whose rights alone it looks at paths of the host that are named.
+    pub served: Option<ServedUser>,
 }
 
 impl RunRequest {
@@ -70,6 +72,15 @@ impl RunRequest {
             sinks: Vec::new(),
             layer: None,
             export: None,
+            served: None,
+        }
+    }
+
+    /// Looks at files of the host by the rights of whom the run is for.
+    pub(crate) fn by_its_rights<T>(&self, look: impl FnOnce() -> T) -> anyhow::Result<T> {
+        match self.served {
+            None => Ok(look()),
+            Some(served) => Ok(served.with_rights(look)?),
         }
     }
 }
@@ -157,12 +168,12 @@ pub fn run(
         .and_then(|()| attempt(&request, &settled, &mut sink));
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| {
-        let message = advice::explain_run(
-            &error,
-            &settled.policy,
-            &request.command,
-            (&request.directory, request.layer.as_deref()),
-        );
+        let message = request.by_its_rights(|| {
+            let place = (&request.directory, request.layer.as_deref());
+            advice::explain_run(&error, &settled.policy, &request.command, place)
+        });
+        // Without the rights there is no more to say than what failed.
+        let message = message.unwrap_or_else(|_| advice::explain(&error));
         RunOutcome::not_started(&error, message)
     });
     finish(outcome, &request, settled, sink)

@@ -40,7 +40,7 @@ impl SettledPolicy {
             None => None,
         };
         policy.filesystem.names = directory.own_paths(&policy, command);
-        home::settle(&mut policy, directory.named(), directory.layer.as_deref());
+        home::settle(&mut policy, directory);
         policy.settle_workspace();
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
@@ -82,9 +82,11 @@ pub(crate) fn watched_or_not(plan: Plan, watched: bool) -> Plan {
 
 /// The command with its place.
 fn command(arguments: &[OsString], directory: &RunDirectory) -> anyhow::Result<JailCommand> {
+    let environment = directory.environment.iter();
+    let environment = environment.map(|(name, value)| (name.clone(), value.clone()));
     Ok(JailCommand {
         arguments: arguments.to_vec(),
-        environment: std::env::vars_os().collect(),
+        environment: environment.collect(),
         workdir: directory.canonical()?,
         start: directory.start()?,
     })

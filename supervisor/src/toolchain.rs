@@ -25,6 +25,7 @@ use turnkey_jailer::paths::{self, PathError};
 use turnkey_policy::{HostPath, Policy, ToolchainMode};
 
 use crate::directory::{self, RunDirectory};
+use crate::environment::CallerEnvironment;
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
 use rustup::RustupSettings;
@@ -83,7 +84,13 @@ pub fn bring_in(
     if policy.filesystem.toolchain != ToolchainMode::Auto {
         return Ok(None);
     }
-    let Some(need) = find(policy, program, directory, &CallerPaths::of_this_process())? else {
+    let Some(need) = find(
+        policy,
+        program,
+        directory,
+        &CallerPaths::new(&directory.environment),
+    )?
+    else {
         return Ok(None);
     };
     for prefix in &need.prefixes {
@@ -116,17 +123,15 @@ pub struct CallerPaths {
 }
 
 impl CallerPaths {
-    /// From this process's environment.
-    pub fn of_this_process() -> CallerPaths {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let venv = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-        let home = home.filter(|home| home.is_absolute());
+    /// From the caller's environment.
+    pub fn new(environment: &CallerEnvironment) -> CallerPaths {
+        let path = environment.get("PATH").unwrap_or_default();
+        let home = environment.path("HOME");
         CallerPaths {
-            path: std::env::split_paths(&path).collect(),
-            rustup: RustupSettings::of_this_process(home.as_deref()),
+            path: std::env::split_paths(path).collect(),
+            rustup: RustupSettings::new(environment, home.as_deref()),
             home,
-            venv: venv.filter(|venv| venv.is_absolute()),
+            venv: environment.path("VIRTUAL_ENV"),
         }
     }
 

@@ -12,7 +12,6 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
-use turnkey_expectations::expected;
 use turnkey_tests::{binary, eventually, finish, scratch};
 
 /// A group of the test's, as a service or a container has one; what is in it dies with it.
@@ -497,10 +496,6 @@ fn a_group_in_which_nobody_was_is_let_go_as_whole_and_clean() {
     assert_eq!(attached.end().1["verdict"], "clean");
 }
 
-expected!(
-    a_turnkey_that_is_killed_takes_its_rules_with_it: not_on [ORDINARY_6_12],
-    "BPF LSM goes on asking until the next attachment, which takes them out: `live::tree::rules_of_a_killed_watcher_go…`"
-);
 #[test]
 fn a_turnkey_that_is_killed_takes_its_rules_with_it() {
     let group = OthersGroup::new();

@@ -224,54 +224,64 @@ fn a_container_that_is_made_anew_is_watched_under_the_attachment_to_the_group_ab
     );
 }
 
-/// Ids are unique below one `--root` of a runtime; there may be several.
-#[test]
-fn two_living_containers_of_one_id_have_a_report_each() {
-    let (one, other, group) = (scratch(), scratch(), OthersGroup::new());
+/// Starts two containers of one id, and checks that each is watched and has a report of its own. Ids are unique below one
+/// `--root` of a runtime; there may be several.
+fn two_of_one_id(between: impl Fn(&Path)) {
+    let (place, group) = (scratch(), OthersGroup::new());
     let id = format!("twice-{}", std::process::id());
-    let start = |directory: &Path, name: &str| {
-        bundle(directory, &format!("{}/{name}", group.name));
-        add_hook(directory, one.path());
+    let directories = ["one", "other"].map(|name| {
+        let directory = place.path().join(name);
+        bundle(&directory, &format!("{}/{name}", group.name));
+        add_hook(&directory, place.path());
+        directory
+    });
+    let report = place.path().join(format!("{id}.json"));
+    let containers = directories.map(|directory| {
         let mut runc = Command::new("runc");
         runc.arg("--root").arg(directory.join("root"));
-        Container::by(runc, directory, &id)
-    };
-    let beginning = |file: &Path| {
-        eventually("its watcher watches", || {
-            let text = std::fs::read_to_string(file).unwrap_or_default();
-            text.contains("\"found_count\"")
-        });
-    };
-    let first = start(one.path(), "one");
-    let report = one.path().join(format!("{id}.json"));
-    beginning(&report);
-    let second = start(other.path(), "other");
-    let mut beside = None;
-    eventually("the other has a report, too", || {
-        let entries = std::fs::read_dir(one.path())
+        let container = Container::by(runc, &directory, &id);
+        between(&report);
+        container
+    });
+    let mut reports = Vec::new();
+    eventually("two watchers watch", || {
+        let entries = std::fs::read_dir(place.path())
             .expect("it is there")
             .flatten();
-        let name = |path: &std::path::PathBuf| {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            name.starts_with(&format!("{id}-")) && name.ends_with(".json")
-        };
-        beside = entries.map(|entry| entry.path()).find(name);
-        beside.is_some()
+        reports = entries.map(|entry| entry.path()).collect();
+        reports.retain(|path| path.extension().is_some_and(|end| end == "json") && begins(path));
+        reports.len() == 2
     });
-    let beside = beside.expect("found above");
-    beginning(&beside);
-    assert_eq!([first.end(), second.end()], [137, 137]);
-    for (file, name) in [(report, "one"), (beside, "other")] {
-        let (report, text) = of_the_end(&file);
-        assert_eq!(report["status"], "killed_by_policy", "{text}");
-        assert_eq!(
-            report["attached"]["group"],
-            format!("{}/{name}", group.name)
-        );
-    }
+    assert!(reports.contains(&report), "{reports:?}");
+    assert_eq!(containers.map(Container::end), [137, 137]);
+    let mut groups: Vec<_> = reports
+        .iter()
+        .map(|file| {
+            let (report, text) = of_the_end(file);
+            assert_eq!(report["status"], "killed_by_policy", "{text}");
+            report["attached"]["group"].clone()
+        })
+        .collect();
+    groups.sort_by_key(Value::to_string);
+    let expected = ["one", "other"].map(|name| Value::from(format!("{}/{name}", group.name)));
+    assert_eq!(groups, expected);
+}
+
+/// True when the file is a report with what was found at the beginning.
+fn begins(report: &Path) -> bool {
+    let text = std::fs::read_to_string(report).unwrap_or_default();
+    text.contains("\"found_count\"")
+}
+
+#[test]
+fn two_living_containers_of_one_id_have_a_report_each() {
+    two_of_one_id(|report| eventually("its watcher watches", || begins(report)));
+}
+
+/// Neither watcher finds the report of the other when it begins.
+#[test]
+fn two_containers_of_one_id_that_start_in_one_moment_have_a_report_each() {
+    two_of_one_id(|_| ());
 }
 
 /// The command that stands where an engine expects runc.

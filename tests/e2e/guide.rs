@@ -3,14 +3,19 @@
 //! A block that names a `file=` is written there. In a block of a console, a line that begins with `$ ` is
 //! run by sh(1), and the lines behind it are what it prints, standard error included; `…` stands for
 //! anything within a line, and alone on a line for any lines. A command that ends in `&` goes on in the
-//! background, and is waited for where it names the port. A block with `if=FILE` is for machines that have the file.
+//! background, and is waited for where it names the port. A block with `if=FILE` is for machines that have the file, one with
+//! `as=user` is what an ordinary user does, in a directory of its own.
 
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use turnkey_expectations::expected;
-use turnkey_tests::{binary, eventually, measured, network_of_its_own, scratch};
+use turnkey_tests::{
+    SERVED, binary, binary_for_everybody, eventually, hand_over, measured, network_of_its_own,
+    open_to_all, scratch,
+};
 
 expected!(
     not_on[ORDINARY_6_12],
@@ -26,6 +31,9 @@ const HOME: &str = "/home/you";
 const GROUP: &str = "web-guide";
 /// The port that pages speak of.
 const PORT: &str = "8080";
+/// The directory of a service's socket, and the group that may connect to it.
+const SOCKETS: &str = "/run/turnkey";
+const USERS: &str = "turnkey-users";
 
 #[test]
 fn a_first_profile() {
@@ -65,6 +73,11 @@ fn receivers_of_alerts() {
 }
 
 #[test]
+fn a_service_for_users_without_privileges() {
+    walk(include_str!("../../docs/guide/service.md"));
+}
+
+#[test]
 fn runs_that_live() {
     // Other runs of this host would be in the lists.
     network_of_its_own();
@@ -81,10 +94,14 @@ fn walk(page: &str) {
         text.replace(HOME, home.to_str().expect("UTF-8"))
             .replace(PORT, &port)
             .replace(GROUP, &group)
+            .replace(SOCKETS, &home.join("sockets").to_string_lossy())
+            .replace(USERS, &SERVED.to_string())
     };
     let mut walker = Walker {
         directory: home.clone(),
         background: Vec::new(),
+        user: None,
+        sockets: home.join("sockets"),
         group: Path::new("/sys/fs/cgroup/unified").join(&group),
     };
     let mut steps = 0;
@@ -94,6 +111,12 @@ fn walk(page: &str) {
                 std::fs::write(&path, content).expect("it can be written")
             }
             Block::Console(lines) => steps += walker.follow(&lines, port.parse().expect("a port")),
+            Block::User(lines) => {
+                let root = walker.directory.clone();
+                walker.become_user(&home.join("user"));
+                steps += walker.follow(&lines, port.parse().expect("a port"));
+                (walker.directory, walker.user) = (root, None);
+            }
             Block::Other => {}
         }
     }
@@ -106,8 +129,13 @@ fn free_port() -> u16 {
 }
 
 enum Block {
-    File { path: PathBuf, content: String },
+    File {
+        path: PathBuf,
+        content: String,
+    },
     Console(Vec<String>),
+    /// By an ordinary user.
+    User(Vec<String>),
     Other,
 }
 
@@ -136,6 +164,7 @@ fn blocks(text: &str) -> Vec<Block> {
                 content: inside.join("\n") + "\n",
             },
             None if kind == "console" => Block::Console(inside),
+            None if kind == "console as=user" => Block::User(inside),
             None => Block::Other,
         });
     }
@@ -146,6 +175,9 @@ fn blocks(text: &str) -> Vec<Block> {
 struct Walker {
     directory: PathBuf,
     background: Vec<Child>,
+    /// The directory of an ordinary user with the command, while one acts.
+    user: Option<PathBuf>,
+    sockets: PathBuf,
     /// The group that the page may have made, and removes in its end.
     group: PathBuf,
 }
@@ -207,17 +239,33 @@ impl Walker {
         );
     }
 
+    /// From now on an ordinary user acts, in this directory.
+    fn become_user(&mut self, directory: &Path) {
+        let above = directory.parent().expect("it lies in the home");
+        open_to_all(above);
+        std::fs::create_dir_all(directory).expect("a home can be made");
+        hand_over(directory, SERVED);
+        let command = binary_for_everybody(above);
+        self.user = Some(command.parent().expect("it lies in a folder").to_owned());
+        self.directory = directory.to_owned();
+    }
+
     fn shell(&self, script: &str) -> Command {
         let binary = binary();
-        let folder = binary.parent().expect("it lies in a folder").display();
+        let folder = binary.parent().expect("it lies in a folder");
+        let folder = self.user.as_deref().unwrap_or(folder).display();
         let mut shell = Command::new("sh");
         shell
             .args(["-c", script])
             .current_dir(&self.directory)
             // The system's own programs, whatever else this machine has.
             .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
+            .env("TURNKEY_SOCKET_DIR", &self.sockets)
             .stdin(Stdio::null())
             .stderr(Stdio::null());
+        if self.user.is_some() {
+            shell.uid(SERVED).gid(SERVED);
+        }
         shell
     }
 }

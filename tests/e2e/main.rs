@@ -58,6 +58,7 @@ mod replaced;
 mod report;
 mod root;
 mod rootless;
+mod service;
 mod shared;
 mod shares;
 mod sinks;

@@ -77,12 +77,15 @@ fn the_same_question_kills_where_there_is_an_answer() {
 
 #[test]
 fn elsewhere_and_in_somebody_elses_project_it_kills_as_before() {
-    for path in [
-        "/root/.netrc",
-        "/home/ada/.docker/config.json",
-        "/workspace/project/.netrc",
-    ] {
+    for path in ["/root/.netrc", "/home/ada/.docker/config.json"] {
         let ran = Run::new().python(&format!("open('{path}')"));
+        ran.expect_code(121);
+    }
+    for path in [
+        "/workspace/project/.pgpass",
+        "/workspace/other/.aws/credentials",
+    ] {
+        let ran = with("project", ".netrc").python(&format!("open('{path}')"));
         ran.expect_code(121);
     }
     let moved = with("project", ".netrc").shell("mv project/.netrc .netrc; cat .netrc");
@@ -195,4 +198,65 @@ fn explain_says_why_nothing_is_said() {
         speaks.contains("Decides: kill, by the rule stored-credential"),
         "{speaks}"
     );
+}
+
+/// Acts of a program on files that it makes itself under guarded names, each with the content of one as its output.
+const OF_ITS_OWN: &[&str] = &[
+    "mkdir -p d/.ssh; echo x > d/.ssh/id_x; cat $PWD/d/.ssh/id_x; rm -r d",
+    "cat d/.netrc $PWD/d/.netrc; mkdir d; echo x > $PWD/d/.new; mv $PWD/d/.new $PWD/d/.netrc; cat d/.netrc; rm $PWD/d/.netrc",
+    "mkdir -p d/.docker; echo x > d/.docker/config.json; mv d/.docker d/other; ln d/other/config.json d/.netrc; cat d/.netrc",
+    "mkdir d; ln -s d here; echo x > here/.netrc; cat $PWD/d/.netrc; cd d; mv .netrc .pgpass; cat .pgpass; rm .pgpass",
+    "mkdir -p p/.ssh; echo x > p/.ssh/id_x; ln -s .ssh/id_x p/link; tar cf p.tar p; rm -r p; tar xf p.tar; cat p/.ssh/id_x",
+];
+
+#[test]
+fn what_a_program_makes_itself_where_nothing_of_the_kind_was_is_its_own() {
+    let scripts = OF_ITS_OWN.iter();
+    let acts = scripts.flat_map(|script| ["/tmp", "/workspace"].map(|place| (place, script)));
+    for (place, script) in acts {
+        let ran = Run::new().shell(&format!("cd {place}; {{ {script}; }} 2>/dev/null"));
+        ran.expect(ran.stdout.contains('x') && ran.code == 0, script);
+        ran.expect(ran.violations().is_empty(), script);
+    }
+}
+
+/// Ways through memory of the jail's own to a secret of the workspace; each prints it where nothing is enforced.
+const BY_MEMORY: &[&str] = &[
+    "ln -s /workspace/project /tmp/a; cat /tmp/a/.netrc",
+    "ln -s /workspace/project /tmp/a; mv /tmp/a/.netrc /tmp/a/x; cat project/x",
+    "ln -s /workspace/project /tmp/a; ln /tmp/a/.netrc /tmp/a/x; cat project/x",
+    "cd /tmp; ln -s ../workspace/project a; mv a/.netrc a/x; cat a/x",
+    "cd /tmp; ln -s ../workspace/project a; cd -P a; mv .netrc x; cat x",
+    "cd /tmp; ln -s /workspace/project/.netrc .netrc; cat .netrc",
+    "mkdir /tmp/d; ln -s /tmp/d d; mv d/../workspace/project/.netrc x 2>/dev/null || mv /tmp/../workspace/project/.netrc x; cat x",
+    "mv project/.netrc /tmp/.netrc; cat /tmp/.netrc",
+    "cp project/.netrc /tmp/.netrc; cat /tmp/.netrc",
+    "mv project /tmp/project; cat /tmp/project/.netrc",
+];
+
+#[test]
+fn m05_m06_memory_of_its_own_is_no_way_round_a_rule_on_what_is_present() {
+    for way in BY_MEMORY {
+        let control = with("project", ".netrc")
+            .option("--mode observe")
+            .shell(way);
+        control.expect(
+            control.stdout.contains("secret"),
+            &format!("the control: {way}"),
+        );
+        let ran = with("project", ".netrc").shell(way);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("secret"), way);
+        let mut rules = ran.violations().iter().map(|one| &one["rule"]);
+        ran.expect(rules.any(|rule| rule == "stored-credential"), way);
+    }
+}
+
+/// A look through a symlink at what is not there is one at where it leads to.
+#[test]
+fn an_absent_secret_elsewhere_is_one_through_a_symlink_in_memory_too() {
+    for ask in ["cat /tmp/home/.ssh/id_rsa", "rm /tmp/home/.netrc"] {
+        let ran = Run::new().shell(&format!("ln -s /root /tmp/home; {ask}"));
+        ran.expect_code(121);
+    }
 }

@@ -4,6 +4,7 @@
 mod browser;
 mod mounts;
 mod network;
+mod service;
 mod session;
 
 use std::ffi::OsStr;
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use browser::Browser;
 pub use mounts::{Mount, mounts_of_its_own};
 pub use network::{Server, name_server, network_of_its_own};
+pub use service::{SERVED, Service, served};
 pub use session::{Scene, TerminalSession};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
@@ -30,8 +32,10 @@ pub struct Run {
     /// Outside of the working directory, which is looked at for what a run left in it.
     reports: tempfile::TempDir,
     options: Vec<String>,
-    /// As a caller without any privilege.
-    rootless: bool,
+    /// As a caller without any privilege: this user, of the group with the same number.
+    caller: Option<u32>,
+    /// The directory of the socket of the service that makes it.
+    service: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -66,8 +70,12 @@ impl Run {
             directory: scratch(),
             reports: scratch(),
             options: Vec::new(),
-            rootless: false,
+            caller: None,
+            service: None,
         };
+        if let Some(directory) = service::of_this_test() {
+            return run.served_at(&directory);
+        }
         if UNPRIVILEGED.get() {
             run.by_nobody().option("--unmonitored")
         } else {
@@ -83,13 +91,26 @@ impl Run {
     /// By a caller without any privilege.
     #[must_use]
     pub fn by_nobody(mut self) -> Run {
-        self.rootless = true;
+        self.caller = Some(NOBODY);
         self
+    }
+
+    /// By an ordinary user, by way of the service at this directory.
+    #[must_use]
+    pub fn served_at(mut self, directory: &Path) -> Run {
+        self.caller = Some(SERVED);
+        self.service = Some(directory.to_owned());
+        self.option("--service")
     }
 
     /// With an option of `run`.
     #[must_use]
     pub fn option(mut self, option: &str) -> Run {
+        // A service watches every run: one that nobody is to watch is watched by rules that only tell.
+        let option = match self.service {
+            Some(_) => option.replace("--unmonitored", "--mode observe"),
+            None => option.to_owned(),
+        };
         let words = option.split(' ').map(str::to_owned);
         // A run by nobody has it already.
         let known = self.options.clone();
@@ -140,11 +161,14 @@ impl Run {
     /// The command line, ready to start; the report goes to a directory of its own.
     pub fn command(&self, program: &[&str]) -> Command {
         let mut command = Command::new(self.turnkey());
-        if self.rootless {
-            hand_over(self.path());
-            hand_over(self.reports.path());
+        if let Some(caller) = self.caller {
+            hand_over(self.path(), caller);
+            hand_over(self.reports.path(), caller);
             // Without supplementary groups, too: the standard library leaves them first.
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(caller).gid(caller);
+        }
+        if let Some(directory) = &self.service {
+            command.env("TURNKEY_SOCKET_DIR", directory);
         }
         command
             .current_dir(self.path())
@@ -158,9 +182,9 @@ impl Run {
 
     /// The command, where the caller can reach it.
     fn turnkey(&self) -> PathBuf {
-        match self.rootless {
-            true => binary_for_everybody(self.reports.path()),
-            false => binary(),
+        match self.caller {
+            Some(_) => binary_for_everybody(self.reports.path()),
+            None => binary(),
         }
     }
 
@@ -241,12 +265,12 @@ pub fn unprivileged(test: fn()) {
     UNPRIVILEGED.set(false);
 }
 
-/// Gives a directory and what is in it to nobody.
-fn hand_over(path: &Path) {
-    std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("a test runs as root");
+/// Gives a directory and what is in it to a user.
+pub fn hand_over(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).expect("a test runs as root");
     if path.is_dir() && !path.is_symlink() {
         let entries = std::fs::read_dir(path).expect("it can be read").flatten();
-        entries.for_each(|entry| hand_over(&entry.path()));
+        entries.for_each(|entry| hand_over(&entry.path(), user));
     }
 }
 

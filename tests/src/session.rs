@@ -15,14 +15,6 @@ use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 /// The longest that anything may take to be shown.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Becomes an ordinary user, without supplementary groups.
-const AS_NOBODY: &[&str] = &[
-    "setpriv",
-    "--reuid=65534",
-    "--regid=65534",
-    "--clear-groups",
-];
-
 /// A terminal, and the program that was started in it as a shell would.
 pub struct TerminalSession {
     master: OwnedFd,
@@ -55,8 +47,8 @@ impl TerminalSession {
     /// Starts a run of `program` there.
     pub fn of(run: Run, program: &[&str]) -> TerminalSession {
         // Of the user of a command nobody can ask it.
-        let caller = if run.rootless { AS_NOBODY } else { &[] };
-        let mut session = TerminalSession::begin(&run.command(program), caller, |_| ());
+        let caller = run.caller.map_or_else(Vec::new, as_user);
+        let mut session = TerminalSession::begin(&run.command(program), &caller, |_| ());
         session.place = Some(run);
         session
     }
@@ -73,7 +65,7 @@ impl TerminalSession {
 
     fn begin(
         command: &Command,
-        caller: &[&str],
+        caller: &[String],
         set: impl FnOnce(&mut Termios),
     ) -> TerminalSession {
         let pair = openpty(None, None).expect("a terminal can be made");
@@ -91,6 +83,9 @@ impl TerminalSession {
             .arg(command.get_program())
             .args(command.get_args());
         shell.env("TERM", "xterm");
+        for (name, value) in command.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
         if let Some(directory) = command.get_current_dir() {
             shell.current_dir(directory);
         }
@@ -202,6 +197,17 @@ impl TerminalSession {
         self.shown.extend_from_slice(&piece[..length]);
         length > 0
     }
+}
+
+/// The command that becomes an ordinary user, without supplementary groups.
+fn as_user(user: u32) -> Vec<String> {
+    let words = [
+        "setpriv".to_owned(),
+        format!("--reuid={user}"),
+        format!("--regid={user}"),
+        "--clear-groups".to_owned(),
+    ];
+    words.to_vec()
 }
 
 /// Calls stty(1), since the ioctl(2) is unsafe to call.

@@ -14,6 +14,7 @@ mod monitor;
 mod moved;
 mod overrides;
 mod report;
+mod serve;
 mod sinks;
 pub mod suggestion;
 mod terminal;
@@ -26,6 +27,7 @@ pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArg
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
+pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
 
@@ -58,6 +60,12 @@ pub enum TurnkeyCommand {
     /// Print the events and findings of runs and attachments that live, as JSON Lines; of root all, of a user the own ones.
     #[command(after_help = live::EVENTS_HELP)]
     Events(EventsArguments),
+    /// Make runs for callers without privileges, who ask by `turnkey run --service`.
+    #[command(after_help = serve::SERVE_HELP)]
+    Serve(ServeArguments),
+    /// The process of one run of a service.
+    #[command(hide = true)]
+    ServeRun(ServeRunArguments),
     /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
     /// container that cannot be watched is not started.
     OciHook(OciHookArguments),
@@ -204,6 +212,9 @@ pub struct RunArguments {
     /// The residence of the monitor's programs.
     #[command(flatten)]
     pub residence: ResidenceArguments,
+    /// Whether the service makes the run.
+    #[command(flatten)]
+    pub service: ServiceArguments,
     /// The layer that outlives the run.
     #[command(flatten)]
     pub layer: LayerArguments,

@@ -17,4 +17,5 @@ pub mod profiles;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod top;

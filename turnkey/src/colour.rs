@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
+use turnkey_supervisor::CallerEnvironment;
+
 use crate::cli::ColourWhen;
 
 /// True when colours were asked for; by default, only for a terminal that knows colours, and for
@@ -16,6 +18,12 @@ pub fn wanted(when: ColourWhen, stream: &impl IsTerminal) -> bool {
         refused.as_deref(),
         terminal.as_deref(),
     )
+}
+
+/// The same for a caller elsewhere, to whom a stream of this process leads.
+pub fn wanted_in(when: ColourWhen, is_terminal: bool, environment: &CallerEnvironment) -> bool {
+    let (refused, terminal) = (environment.get("NO_COLOR"), environment.get("TERM"));
+    decide(when, is_terminal, refused, terminal)
 }
 
 fn decide(

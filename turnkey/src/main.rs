@@ -66,6 +66,8 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::AttachGuard => cmd::attach::stay_behind(),
         cli::TurnkeyCommand::Top(arguments) => cmd::top::top(&arguments),
         cli::TurnkeyCommand::Events(arguments) => cmd::events::events(&arguments),
+        cli::TurnkeyCommand::Serve(arguments) => cmd::serve::serve(&arguments),
+        cli::TurnkeyCommand::ServeRun(arguments) => cmd::serve::make(&arguments),
         cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
         cli::TurnkeyCommand::OciRuntime(arguments) => cmd::oci_runtime::oci_runtime(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),

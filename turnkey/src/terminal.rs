@@ -23,7 +23,7 @@ pub fn wanted(arguments: TerminalArguments, stdout_is_taken: bool) -> io::Result
 
 /// True when somebody sits at all three streams, and this process is not a job in the background, which must leave the
 /// terminal alone.
-fn is_interactive() -> bool {
+pub fn is_interactive() -> bool {
     let all = stdin().is_terminal() && stdout().is_terminal() && stderr().is_terminal();
     all && is_ours(stdin().as_fd())
 }

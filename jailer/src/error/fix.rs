@@ -327,7 +327,8 @@ mod tests {
             owned: false,
         };
         let id = crate::ids::idmap::HostId::for_group(1);
-        let error = JailError::from(crate::rootfs::open(&[missing], &[], id, None).unwrap_err());
+        let error =
+            JailError::from(crate::rootfs::open(&[missing], &[], (id, None), None).unwrap_err());
         assert!(error.to_string().contains("/nonexistent/file"), "{error}");
         let fix = error.fix().unwrap();
         assert!(fix.contains("start it again"), "{fix}");

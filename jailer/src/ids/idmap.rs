@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use crate::ids::served::ServedUser;
 use crate::ids::{CallerIds, Extent, NamespaceIds};
 use crate::sys;
 
@@ -166,6 +167,19 @@ impl MountOwner {
             user: stat.st_uid,
             group: stat.st_gid,
         })
+    }
+
+    /// A user for whom a jail is made: of its own directory alone, and of no group but its own, since a directory may have a group
+    /// that its owner is not in.
+    ///
+    /// # Errors
+    /// `EACCES` when the directory belongs to somebody else.
+    pub fn from_served(served: ServedUser, directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
+        let ServedUser { user, group } = served;
+        match nix::sys::stat::fstat(directory)?.st_uid == user {
+            true => Ok(MountOwner { user, group }),
+            false => Err(Errno::EACCES),
+        }
     }
 
     /// A user namespace whose only content is the translation of this owner to `id`, for

@@ -27,7 +27,7 @@ impl StartMemory {
         let in_order = arguments != 0
             && arguments <= arguments_end
             && arguments_end <= environment
-            && environment < end;
+            && environment <= end;
         in_order.then_some(StartMemory {
             arguments,
             environment,
@@ -59,6 +59,12 @@ mod tests {
             (start.arguments, start.environment, start.end),
             (100, 120, 180)
         );
+    }
+
+    #[test]
+    fn an_environment_may_be_empty() {
+        let start = StartMemory::parse(&stat([100, 120, 120, 120])).unwrap();
+        assert_eq!((start.environment, start.end), (120, 120));
     }
 
     #[test]

@@ -12,11 +12,12 @@ use turnkey_facts::Written;
 
 use super::decoys::PlantedDecoys;
 use super::{
-    ReplayStep, RootfsError, failed, memory_options, open_path, relative, require_kind, string,
+    ReplayStep, RootfsError, failed, memory_options, relative, require_kind, string,
     translate_owner, view,
 };
 use crate::host::kernel;
 use crate::ids::idmap::HostId;
+use crate::ids::served::ServedUser;
 use crate::sys;
 
 /// Both sides of the overlay, as the supervisor keeps them.
@@ -50,19 +51,18 @@ impl OverlaySides {
 
 /// The working directory, with what was `kept` of it, under memory of this `size`.
 pub(super) fn workspace(
-    (source, kept): (&Path, Option<OwnedFd>),
+    (source, host, kept): (&Path, OwnedFd, Option<OwnedFd>),
     path: &Path,
     size: u64,
-    id: HostId,
+    (id, served): (HostId, Option<ServedUser>),
 ) -> Result<(ReplayStep, OverlaySides), RootfsError> {
-    let host = open_path(source)?;
     require_kind(&host, true).map_err(failed("use as the working directory", source))?;
     let set = kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
     let lower = view(&host, source, false, set).map_err(|error| RootfsError {
         fix: below(error.source, id),
         ..error
     })?;
-    translate_owner(&lower, &host, source, id)?;
+    translate_owner(&lower, &host, source, (id, served))?;
     let (upper, data) =
         upper(size, &host, id).map_err(failed("make the writable side of", source))?;
     let sides = OverlaySides {

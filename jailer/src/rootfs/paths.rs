@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use nix::sys::stat::FileStat;
 
 use crate::c_string::c_string;
+use crate::ids::served::file_user;
 use crate::kernel_file;
 use crate::sys;
 
@@ -190,7 +191,7 @@ fn require_trusted(link: &FileStat, directory: &FileStat) -> Result<(), PathErro
 /// True when an owner is root or the caller, as far as the caller can tell users apart.
 #[must_use]
 pub fn is_trusted(owner: u32) -> bool {
-    let caller = nix::unistd::geteuid().as_raw();
+    let caller = file_user().as_raw();
     owner == 0 || owner == caller || Some(owner) == unmapped()
 }
 

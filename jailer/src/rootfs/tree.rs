@@ -23,6 +23,7 @@ use super::{
     translate_owner, view,
 };
 use crate::ids::idmap::HostId;
+use crate::ids::served::NeededAccess;
 use crate::layer::KeptLayer;
 use crate::sys;
 
@@ -114,7 +115,7 @@ impl TreeOpener {
     ) -> Result<(), RootfsError> {
         require_kind(opened, true).map_err(failed("trust", source))?;
         let lower = view(opened, source, false, covers::CLOSED)?;
-        translate_owner(&lower, opened, source, self.id)?;
+        translate_owner(&lower, opened, source, (self.id, None))?;
         let failed = || failed("write over", source);
         let readable = libc::O_RDONLY | libc::O_DIRECTORY;
         let listed = sys::open_beneath(opened.as_fd(), c".", readable, 0).map_err(failed())?;
@@ -172,7 +173,7 @@ impl SourceOpener<'_> {
         path: &Path,
         into: &mut Vec<ReplayStep>,
     ) -> Result<(), RootfsError> {
-        let opened = self.open_path(source)?;
+        let opened = self.open_path(source, NeededAccess::Read)?;
         require_kind(&opened, false).map_err(failed("trust", source))?;
         let place = relative(path);
         let waiting = into.iter_mut().find_map(|step| match step {

@@ -91,6 +91,24 @@ pub fn receive_with(socket: BorrowedFd<'_>, packet: &mut [u8]) -> Result<(usize,
     Ok((usize::try_from(length).unwrap_or(0), descriptor))
 }
 
+/// getsockopt(2) `SO_PEERGROUPS`: the supplementary groups of who connected, at that moment.
+pub fn peer_groups(socket: BorrowedFd<'_>) -> Result<Vec<u32>> {
+    // As many as a process can have: `NGROUPS_MAX`.
+    let mut groups = vec![0_u32; 65_536];
+    let mut length = u32::try_from(size_of_val(&*groups)).unwrap_or(u32::MAX);
+    let arguments = [
+        fd(socket),
+        Word::from(libc::SOL_SOCKET),
+        Word::from(libc::SO_PEERGROUPS),
+        word(groups.as_mut_ptr() as usize),
+        word((&raw mut length) as usize),
+        0,
+    ];
+    call(libc::SYS_getsockopt, arguments)?;
+    groups.truncate(usize::try_from(length).unwrap_or(0) / size_of::<u32>());
+    Ok(groups)
+}
+
 fn piece(start: *const u8, length: usize) -> IoVec {
     IoVec { start, length }
 }

@@ -69,6 +69,14 @@ pub const GOALS: &[BenchGoal] = &[
     )
     .above(WARM_FLOOR),
     goal(
+        START_SERVED,
+        "start of `/bin/true` by an ordinary user through the service, programs loaded",
+        Less,
+        1.0,
+        "× bubblewrap, all namespaces",
+    )
+    .above(WARM_FLOOR),
+    goal(
         START_COLD,
         "cold start of `/bin/true`, programs loaded from nothing",
         Less,
@@ -171,6 +179,8 @@ pub const GOALS: &[BenchGoal] = &[
 
 /// The ratios of the starts.
 pub const START_WARM: &str = "start.true.warm";
+/// The same through the service.
+pub const START_SERVED: &str = "start.true.served";
 /// The same, cold.
 pub const START_COLD: &str = "start.true.cold";
 /// Of the interpreter.

@@ -4,9 +4,12 @@ use anyhow::Result;
 
 use super::findings::{Findings, FindingsBlock, Section, Unit, times};
 use super::floor::{FLOOR, Floor, WATCHED};
-use super::goals::{COLD_VERIFIER, PYTHON_FLOOR, START_COLD, START_PYTHON, START_WARM, WARM_FLOOR};
+use super::goals::{
+    COLD_VERIFIER, PYTHON_FLOOR, START_COLD, START_PYTHON, START_SERVED, START_WARM, WARM_FLOOR,
+};
 use super::peers::{self, BUBBLEWRAP, Present};
 use super::rounds::{BenchExtent, Contestant, Phase, Results, play};
+use super::served::BenchService;
 use super::stage::{BenchStage, timed};
 use super::statistics::Ratio;
 use super::{plots, steps};
@@ -21,13 +24,15 @@ const PASS: [&str; 3] = [PYTHON, "-c", "pass"];
 const BARE: &str = "bare";
 const COLD: &str = "turnkey, cold";
 const WARM: &str = "turnkey, warm";
+const SERVED: &str = "turnkey, through the service";
 const UNMONITORED: &str = "turnkey, unmonitored";
 const UNPRIVILEGED: &str = "turnkey, unprivileged and unmonitored";
 
 const INTRODUCTION: &str = "From the caller's fork to the reaped command, as the caller sees it. *Cold* loads \
 turnkey's programs into the kernel first; *warm* finds them loaded by `turnkey monitor load`. Others, and \
 starts from nothing, are measured while no programs of turnkey are loaded. turnkey runs as root, because the \
-monitor needs it, with the profile `untrusted`, every layer on; everybody else as a user without privileges. *The \
+monitor needs it, with the profile `untrusted`, every layer on; *through the service* it is asked for by the user without privileges as whom \
+everybody else is started, too. *The \
 same kernel objects, without turnkey* is `lab/src/bench/floor.c`: a jail of as many namespaces, control groups, mounts, \
 rules of Landlock and instructions of seccomp, made in one go by root, which checks and tells nothing. *And the monitor's*: it opens \
 the programs, links and maps that are loaded, maps the memory of a jail's rules and events, and attaches the programs that guard the \
@@ -46,6 +51,7 @@ pub fn measure(
     findings.keep(WARM_FLOOR, of_true.ratio(WATCHED, BUBBLEWRAP));
     findings.keep(PYTHON_FLOOR, of_python.ratio(WATCHED, BARE));
     findings.keep(START_WARM, of_true.ratio(WARM, BUBBLEWRAP));
+    findings.keep(START_SERVED, of_true.ratio(SERVED, BUBBLEWRAP));
     findings.keep(START_COLD, of_true.ratio(COLD, BUBBLEWRAP));
     findings.keep(START_PYTHON, of_python.ratio(WARM, BARE));
     let mut blocks = vec![
@@ -119,6 +125,12 @@ fn starts(
         };
         contestants.push(Contestant::new(name, phase, move || timed(&mut command)));
     }
+    let service = BenchService::start(stage)?;
+    let words = turnkey(stage, &["--service"], program);
+    let mut asking = service.asked_by(stage.as_user(&words));
+    contestants.push(Contestant::new(SERVED, Phase::Loaded, move || {
+        timed(&mut asking)
+    }));
     play(&mut contestants, extent, |phase| stage.enter(phase))
 }
 

@@ -196,6 +196,7 @@ pub struct Link {
 fn decide_kernel_aim(
     scratch: &mut Scratch,
     table: &'static Table,
+    jail: JailCell,
     task: u64,
     link: Link,
 ) -> Verdict {
@@ -213,7 +214,7 @@ fn decide_kernel_aim(
     if !base.is_whole() {
         return automaton::decide_unknown(scratch, table, column::AWAY);
     }
-    let state = automaton::state_of_written(scratch, table, base, length);
+    let state = automaton::state_of_written(scratch, table, jail, base, length);
     of_aim(scratch, table, state, effects)
 }
 
@@ -231,7 +232,7 @@ pub fn make_hook(
     };
     let mut verdict = Verdict::NONE;
     if let Some(link) = link {
-        verdict = decide_kernel_aim(scratch, table, who.task, link).forget(scratch);
+        verdict = decide_kernel_aim(scratch, table, jail, who.task, link).forget(scratch);
     }
     let call = class_of(read::current_registers());
     let by_open = matches!(call, class::OPEN..=class::OPENAT2);

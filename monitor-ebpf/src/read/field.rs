@@ -7,7 +7,7 @@ use core::mem::{offset_of, size_of};
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::{PATH, Record, fault};
+use turnkey_abi::{OWN_PLACE, PATH, Record, fault};
 
 use super::{HEAD, Scratch, UNREADABLE, has, kernel};
 use crate::verifier::{self, Forget};
@@ -174,6 +174,25 @@ pub fn four(scratch: &Scratch, at: u32) -> u64 {
     let at = at as usize & (PATH - 4);
     // SAFETY: the mask keeps them within `text`, which is aligned for words, as the record before it is.
     u64::from(unsafe { scratch.text.as_ptr().add(at).cast::<u32>().read_volatile() })
+}
+
+/// Copies the first bytes of the path in `path` that begins at this index to [`Cursor::first`](super::Cursor::first), with a slash
+/// behind it; where `is_text` is 1, of `text`. They may be from behind its end.
+#[inline(always)]
+pub fn begin(scratch: &mut Scratch, from: u32, is_text: u64) {
+    const BETWEEN: usize = offset_of!(Scratch, path) - offset_of!(Scratch, text);
+    scratch.path[PATH] = b'/';
+    // A number from here on, so that the verifier has no bound to ask for.
+    let text = (scratch.text.as_ptr() as u64).forget(scratch);
+    let at = (BETWEEN as u64 + u64::from(from)) & is_text.wrapping_sub(1);
+    // SAFETY: so many bytes are ours, and the helper checks the source.
+    unsafe {
+        helper::bpf_probe_read_kernel(
+            scratch.cursor.first.as_mut_ptr().cast(),
+            OWN_PLACE as u32,
+            (text + at) as *const c_void,
+        );
+    }
 }
 
 /// The number that the last component of a path in user memory is; [`UNREADABLE`] when it is none, or the path is

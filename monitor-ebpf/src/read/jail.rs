@@ -127,6 +127,12 @@ impl JailCell {
         word!(self, advice_left)
     }
 
+    /// 1 since a task has begun to make a symlink, or from the beginning, or else 0.
+    #[inline(always)]
+    pub fn aliased(self) -> Word {
+        word!(self, aliased)
+    }
+
     #[inline(always)]
     pub fn is_canary(self) -> bool {
         word!(self, canary).get() != 0
@@ -235,6 +241,15 @@ impl JailCell {
                 first.write_volatile(outsider);
             }
         }
+    }
+
+    /// 1 when hooks are asked before acts on names and attributes, or else 0. Branch-free, so that the verifier does not fork
+    /// states.
+    #[inline(always)]
+    pub fn hook_bit(self) -> u32 {
+        const { assert!(hooks::NONE == 0 && hooks::SEEN == 1 && hooks::HEEDED == 2) };
+        let hooks = word!(self, hooks).get();
+        (hooks | hooks >> 1) & 1
     }
 
     /// True when hooks are asked before acts on names and attributes.

@@ -47,10 +47,26 @@ pub fn socket(socket: *mut bpf_sock) -> (u32, u32) {
 pub fn own_network(address: *mut bpf_sock_addr) -> u64 {
     // SAFETY: the context is the kernel's.
     let cookie = unsafe { bpf_get_netns_cookie(address.cast()) };
-    let proxy: u64 = kernel(current_task() + u64::from(offset!(task_nsproxy)));
-    let network: u64 = kernel(proxy + u64::from(offset!(nsproxy_net_ns)));
-    let of_task: u64 = kernel(network + u64::from(offset!(net_cookie)));
+    let of_task: u64 = kernel(network_of_task() + u64::from(offset!(net_cookie)));
     if cookie == of_task { cookie } else { 0 }
+}
+
+/// The same of a `struct sock` of the kernel's.
+#[inline(always)]
+pub fn network_of(sock: u64) -> u64 {
+    // `possible_net_t` is a pointer, where the kernel has network namespaces at all.
+    let of_socket: u64 = kernel(sock + u64::from(offset!(sock_common_skc_net)));
+    if of_socket != network_of_task() {
+        return 0;
+    }
+    kernel(of_socket + u64::from(offset!(net_cookie)))
+}
+
+/// The `struct net` of the calling task.
+#[inline(always)]
+fn network_of_task() -> u64 {
+    let proxy: u64 = kernel(current_task() + u64::from(offset!(task_nsproxy)));
+    kernel(proxy + u64::from(offset!(nsproxy_net_ns)))
 }
 
 /// The whole `struct bpf_sock_tuple` of IPv6 as words: source, destination, and both ports in the last.

@@ -32,6 +32,7 @@ pub(super) fn settle(
     let mut speaking = rules.to_vec();
     for rule in speaking.iter_mut().filter(|rule| rule.present) {
         rule.silent = None;
+        rule.lacking.clear();
     }
     let speaking = compile_rules(&speaking, mode)?;
     for home in names(rules) {

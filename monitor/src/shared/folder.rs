@@ -17,7 +17,7 @@ use crate::object::ObjectFile;
 use crate::open::JAILS;
 use crate::tier::Tier;
 
-use super::TIER_HOOK;
+use super::TIER_PROGRAM;
 
 /// The mount point of the BPF file system by convention; `Documentation/bpf/fs`.
 const BPF: &str = "/sys/fs/bpf";
@@ -149,7 +149,7 @@ impl Folder {
         self.0.join("programs")
     }
 
-    /// The links to the kernel's functions, and the lock of those to tracepoints.
+    /// The links of jails' programs to the kernel's hooks, and the lock of those links that processes hold.
     pub(super) fn links(&self) -> PathBuf {
         self.0.join("links")
     }
@@ -196,7 +196,7 @@ impl Folder {
 
     /// The tier that was loaded.
     pub(super) fn tier(&self) -> Tier {
-        if self.links().join(format!("lsm_{TIER_HOOK}")).exists() {
+        if self.programs().join(TIER_PROGRAM).exists() {
             Tier::Lsm
         } else {
             Tier::Tracepoint

@@ -1,6 +1,7 @@
 //! Loading for all, and taking that away again.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use aya::Ebpf;
@@ -9,8 +10,9 @@ use turnkey_abi::SLOTS;
 use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
-use crate::open::{JAILS, OpenError, pin_failed};
+use crate::open::{JAILS, OpenError, explain_program, pin_failed};
 use crate::programs::GROUP_HOOKS;
+use crate::sys;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
 
@@ -133,9 +135,12 @@ fn fill(
     let by_perf = interrupts_tracepoints_here();
     let mut object = crate::load::object(object, (SLOTS, level), tier, by_perf)?;
     object.load()?;
-    let hooks = hooks::attach_all_in(&mut object, tier, &folder.links())?;
+    let hooks = hooks::load_all(&mut object, tier)?;
     anchor::attach(name, &object.ebpf, &folder.anchor())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
+    if level == JAILS {
+        pin_links(&object.ebpf, &folder.links(), &hooks)?;
+    }
     pin_maps(&object.ebpf, &folder.maps())?;
     held::make(folder)?;
     claim::make_slots(folder, &mut super::maps(folder)?, slots)
@@ -155,6 +160,19 @@ fn pin_programs(
         let program = ebpf.program_mut(name);
         let program = program.ok_or(OpenError::Incomplete { name })?;
         program.pin(&path).map_err(pin_failed(&path))?;
+    }
+    Ok(())
+}
+
+/// Has the hooks ask the programs of jails, until the links are taken out of this directory. Whoever watches others' groups
+/// holds the links itself: see [`held`].
+fn pin_links(ebpf: &Ebpf, directory: &Path, hooks: &[&'static str]) -> Result<(), OpenError> {
+    for name in hooks {
+        let program = ebpf.program(name).ok_or(OpenError::Incomplete { name })?;
+        let program = program.fd().map_err(|error| explain_program(name, error))?;
+        let link = hooks::link(name, program.as_fd())?;
+        let path = directory.join(name);
+        sys::pin(link.as_fd(), &path).map_err(found(&path))?;
     }
     Ok(())
 }

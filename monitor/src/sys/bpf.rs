@@ -56,9 +56,10 @@ pub(crate) fn link_to_group(
     descriptor(bpf_cmd::BPF_LINK_CREATE, &mut attributes)
 }
 
-/// Has the tracepoint that a program was verified for call it, as long as the link is open; `BPF_RAW_TRACEPOINT_OPEN`.
-/// Kernels before 6.10 answer `EEXIST` while the tracepoint calls it already; later ones call it once for each link.
-pub(crate) fn link_to_tracepoint(program: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
+/// Has the tracepoint or hook that a program was verified for call it, as long as the link is open; `BPF_RAW_TRACEPOINT_OPEN`.
+/// While a tracepoint calls it already, kernels before 6.10 answer `EEXIST`, and later ones call it once for each link; a hook
+/// answers `EBUSY`.
+pub(crate) fn link_verified(program: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     let mut attributes = no_attributes();
     attributes.raw_tracepoint.prog_fd = program.as_raw_fd().cast_unsigned();
     descriptor(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attributes)

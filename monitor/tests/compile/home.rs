@@ -1,7 +1,7 @@
 //! The table of a policy whose home is empty.
 
 use turnkey_monitor::{Known, Tier, compile};
-use turnkey_policy::{OpenAccess, Policy, RuleAction};
+use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Policy, RuleAction, decide};
 
 /// The shipped profile, of a run in a home that holds nothing.
 fn in_an_empty_home() -> Policy {
@@ -60,5 +60,53 @@ fn a_rule_about_the_home_does_not_make_a_link_to_it_a_matter_of_secrets() {
         rule,
         Some("out"),
         "`ln -s . self` is no act on a private key"
+    );
+}
+
+/// A place of the jail's own has answers of its own, and the automaton no more states for it.
+#[test]
+fn memory_of_the_jails_own_is_answered_for_by_the_other_rules() {
+    let policy = in_an_empty_home();
+    let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
+    let answers = rules.to(None);
+    let attempt = |path: &'static str, kind| Attempt {
+        path: Some(path.as_bytes()),
+        access: OpenAccess::ALL,
+        ..Attempt::new(kind)
+    };
+    for path in [
+        "/tmp",
+        "/tmp/.netrc",
+        "/tmp/a/.ssh/id_rsa",
+        "/tmp/a/.ssh/authorized_keys",
+        "/tmp/.bashrc",
+        "/tmp/a/.docker/config.json",
+        "/tmpx/.netrc",
+        "/tm/.netrc",
+        "/workspace/tmp/.netrc",
+        "/workspace/.netrc",
+        "/root/.netrc",
+    ] {
+        let file = Known::at(path.as_bytes());
+        for (kind, answer) in [
+            (AttemptKind::Open, answers.open(file, OpenAccess::ALL)),
+            (AttemptKind::Rename, answers.rename(file)),
+            (AttemptKind::Link, answers.link(file)),
+        ] {
+            let reference = decide(&policy.rules, &attempt(path, kind));
+            assert_eq!(answer.map(|(rule, _)| rule), reference, "{kind:?} {path}");
+        }
+    }
+    let away = |path: &str| {
+        answers
+            .away_below(path.as_bytes())
+            .map(|(rule, _)| policy.rules[rule].id.as_str())
+    };
+    assert_eq!(away("/tmp/a/.docker"), None, "nothing of anybody is in it");
+    assert_eq!(away("/workspace/a/.docker"), Some("stored-credential"));
+    assert_eq!(
+        away("/tmp/a/.ssh"),
+        Some("authorized-keys"),
+        "which is not on what is present"
     );
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use turnkey_expectations::expected;
 use turnkey_facts::{Address, Decision, Event, Kind, NetworkAct};
-use turnkey_policy::{OnLoss, RuleAction};
+use turnkey_monitor::Tier;
+use turnkey_policy::{AttemptKind, OnLoss, RuleAction};
 
-use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule};
+use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule, tier};
 
 /// Opens that differ from one to the next, so that each is a record of its own.
 fn flood(opens: u32) -> String {
@@ -400,11 +401,35 @@ os.kill(pid, 9)
 os.wait()";
 
 #[test]
-fn what_follows_a_call_that_only_a_hook_is_asked_about_is_told() {
-    let mut policy = policy(&rule("other", "ptrace", "log", ""));
-    // The kernel asks no hook that only calls come to which the filter refuses.
-    policy.syscalls.allow.insert("ptrace");
-    let seen = python(&policy, LOOKED_AT);
+fn what_only_a_hook_is_asked_about_is_told_by_it_and_so_is_what_follows() {
+    let seen = python(&policy(&rule("other", "ptrace", "log", "")), LOOKED_AT);
     seen.assert_lived();
+    assert_eq!(opens(&seen, "/dev/zero").0, 1, "{}", seen.tell());
+    let told = seen.events.iter().filter(|event| {
+        let by_rule = event.decision.as_ref().is_some_and(|one| one.rule == 0);
+        let of_read = matches!(
+            event.kind,
+            Kind::Refused {
+                nr: 0,
+                on: Some(AttemptKind::Ptrace),
+                errno: 0,
+                ..
+            }
+        );
+        by_rule && of_read
+    });
+    // Without BPF LSM nobody knows of it.
+    let expected = usize::from(tier() == Tier::Lsm);
+    assert_eq!(told.count(), expected, "{}", seen.tell());
+}
+
+#[test]
+fn what_only_a_hook_is_asked_about_is_denied_by_it() {
+    if tier() != Tier::Lsm {
+        return;
+    }
+    let seen = python(&policy(&rule("other", "ptrace", "deny", "")), LOOKED_AT);
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "1\n", "{}", seen.tell());
     assert_eq!(opens(&seen, "/dev/zero").0, 1, "{}", seen.tell());
 }

@@ -147,7 +147,8 @@ fn a_program_that_is_called_twice_is_waited_for() {
     // As a killed run leaves it: a number without a link.
     let held = MapData::from_pin(folder().join("held")).expect("the numbers are pinned");
     let mut numbers: Array<_, u32> = Map::Array(held).try_into().expect("an array");
-    for index in 0..numbers.len() - 1 {
+    // The doubt is behind those of links to tracepoints.
+    for index in 0..7 {
         numbers.set(index, u32::MAX, 0).expect("it can be written");
     }
     let group = Group::new();

@@ -10,7 +10,7 @@ use turnkey_facts::{Event, Kind};
 use turnkey_monitor::{Monitor, Origin, Residence, compile};
 
 use super::harness::{
-    Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, tier,
+    Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, rule, tier,
 };
 
 expected!(on BY_TIER);
@@ -175,6 +175,47 @@ fn rules_of_a_killed_watcher_go_where_another_one_watches_that_level() {
         evidence.complete && evidence.records > 0,
         "the other one's are whole: {evidence:?}"
     );
+}
+
+/// Names are what the kernel's hooks are asked about on either tier, as far as the kernel has them.
+#[test]
+fn what_hooks_ask_goes_with_the_last_watcher_too() {
+    nothing_is_loaded();
+    let (group, directory) = (Group::new(), tempfile::tempdir().expect("room for a test"));
+    let file = directory.path().join("guarded");
+    let remove = || {
+        std::fs::write(&file, "").expect("a test can write");
+        let program = format!("import os\nos.unlink('{}')\nprint('lives')", file.display());
+        run(&group.path, &program).stdout
+    };
+    let guarded = format!("path = [\"{}\"]", file.display());
+    let rules = rule("name", "unlink", "kill", &guarded);
+    let watched = shared(&rules, &group);
+    assert_eq!(remove(), b"", "the control");
+    watched.finish(drop).expect("it answers");
+    // As by SIGKILL: nobody takes the rules out.
+    drop(shared(&rules, &group));
+    assert_eq!(remove(), b"lives\n");
+    let again = shared(&rules, &group);
+    assert_eq!(remove(), b"", "who comes next attaches them anew");
+    again.finish(drop).expect("it answers");
+}
+
+#[test]
+fn who_comes_next_takes_the_rules_of_all_out_who_were_killed() {
+    nothing_is_loaded();
+    let groups = [Group::new(), Group::new()];
+    drop(
+        groups
+            .each_ref()
+            .map(|group| shared(&kill_reading(SECRET), group)),
+    );
+    let beside = Group::new();
+    let next = shared("", &beside);
+    for group in &groups {
+        assert_eq!(run(&group.path, READ).stdout, b"root\n", "nobody's rules");
+    }
+    next.finish(drop).expect("it answers");
 }
 
 #[test]

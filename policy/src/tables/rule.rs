@@ -1,8 +1,11 @@
 //! `[[rule]]`: what an attempt means.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::declare::{by_kind, key_table};
 use crate::address::{Ports, Subnet};
 use crate::glob::Glob;
+use crate::home::LackingPlace;
 use crate::keys::words;
 use crate::model::{AttemptKind, FileFlag, OpenAccess, RuleAction, SameFile, Severity};
 use crate::values;
@@ -16,6 +19,9 @@ key_table! {
         /// what the home lacks. See [`Policy::settle_shown`](crate::Policy::settle_shown) and
         /// [`Policy::settle_home`](crate::Policy::settle_home).
         silent: Option<Glob> = None,
+        /// Of a rule on what is present: directories in which nothing that such rules speak of is when the run begins, at whatever depth,
+        /// so that no pattern matches anything in them. See [`Policy::settle_home`](crate::Policy::settle_home).
+        lacking: Vec<LackingPlace> = Vec::new(),
         /// True for a rule of turnkey's own that no profile can have: a look that it speaks of is told where it found nothing, a few
         /// hundred times at most, and is no violation.
         advice: bool = false,
@@ -70,7 +76,7 @@ key_table! {
     }
     present: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns match, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any",
+        about: "whether its patterns match, in the program's own home and in memory of the jail's own, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any",
     }
     /// Matched against [`ActorPaths::exe`](crate::ActorPaths::exe).
     exe: list Glob {
@@ -101,10 +107,15 @@ key_table! {
 }
 
 impl Rule {
-    /// True when the rule is silent about this path: the profile shows it, or the program's home lacks it.
+    /// True when the rule is silent about this path: the profile shows it, or it was not there when the run began, in a place
+    /// where nothing of others comes to.
     #[must_use]
     pub fn is_silent(&self, path: &[u8]) -> bool {
-        self.silent.iter().any(|glob| glob.matches(path))
+        let is_below = |place: &LackingPlace| {
+            let rest = path.strip_prefix(place.path.as_os_str().as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        self.silent.iter().any(|glob| glob.matches(path)) || self.lacking.iter().any(is_below)
     }
 
     /// A rule that means every attempt of these kinds, whatever it is on.

@@ -5,6 +5,8 @@
 //! directory; so is a symlink that leads to no stream. Streams, such as a FIFO, a terminal or /dev/stdout, are
 //! written as they are.
 
+mod keep;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
@@ -45,6 +47,8 @@ pub struct OutputName {
     there: Option<FileStat>,
     /// The path of the file, without any symlink.
     whole: PathBuf,
+    /// The file that has the name meanwhile, and with it the name.
+    kept: Option<File>,
 }
 
 impl CallerOutput {
@@ -152,17 +156,22 @@ impl OpenOutput {
         }
     }
 
-    /// Gives the name to other content until [`OpenOutput::write`] replaces it, or for good when that never comes. A stream, which
-    /// nothing can be taken back from, gets none.
-    pub fn write_meanwhile(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            OpenOutput::Stream(_) => Ok(()),
-            OpenOutput::File(_, place) => {
-                let mut file = place.unnamed()?;
-                file.write_all(bytes)?;
-                place.publish(&file)
-            }
+    /// Gives the name to other content until [`OpenOutput::write`] replaces it, or for good when that never comes; `false` when
+    /// another process keeps the name in this way. A stream, which nothing can be taken back from, gets none.
+    pub fn write_meanwhile(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let OpenOutput::File(_, place) = self else {
+            return Ok(true);
+        };
+        let mut file = place.unnamed()?;
+        file.write_all(bytes)?;
+        keep::lock(&file)?;
+        if place.kept.is_some() {
+            place.publish(&file)?;
+        } else if !place.take(&file)? {
+            return Ok(false);
         }
+        place.kept = Some(file);
+        Ok(true)
     }
 
     /// To be written bit by bit, and read meanwhile: a file has its name at once.
@@ -271,6 +280,7 @@ fn find(path: &Path) -> io::Result<OutputTarget> {
         name: name.to_owned(),
         directory,
         there,
+        kept: None,
     }))
 }
 

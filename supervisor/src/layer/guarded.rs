@@ -182,7 +182,7 @@ pub(crate) fn spoilt(
 /// The rule on what is present that has something to speak of by now, and had not when the run began.
 fn appeared<'p>(policy: &'p Policy, directory: &RunDirectory) -> Option<&'p Rule> {
     let mut now = policy.clone();
-    home::settle(&mut now, directory.named(), directory.layer.as_deref());
+    home::settle(&mut now, directory);
     let both = policy.rules.iter().zip(&now.rules);
     let mut changed = both.filter(|(before, now)| before.silent != now.silent);
     changed.next().map(|(rule, _)| rule)

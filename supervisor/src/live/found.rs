@@ -261,19 +261,6 @@ fn connected(named: &Named) -> Option<UnixStream> {
     Some(UnixStream::from(socket))
 }
 
-/// True when the run of this id lives, and is of this user or, for root, of any. Called in a process without other threads, as
-/// [`Followed`].
-///
-/// # Errors
-/// When the names cannot be read.
-pub fn lives(run: &str) -> anyhow::Result<bool> {
-    let is_meant = |named: &&Named| named.run == run;
-    Ok(sockets()?
-        .iter()
-        .filter(is_meant)
-        .any(|named| follow(named).is_some()))
-}
-
 #[expect(clippy::disallowed_methods, reason = "of /proc")]
 fn sockets() -> anyhow::Result<Vec<Named>> {
     let table = std::fs::read(SOCKETS).with_context(|| format!("{SOCKETS} cannot be read"))?;

@@ -327,8 +327,7 @@ fn needed(laid: &LaidWorkspace, world: &RandomHome) -> ToolchainNeed {
     let caller = laid.caller(world);
     let directory = RunDirectory {
         workdir: Some(laid.work.clone()),
-        start: None,
-        layer: None,
+        ..RunDirectory::default()
     };
     let found = find(&POLICY, OsStr::new(&command), &directory, &caller);
     found.ok().flatten().unwrap_or_default()

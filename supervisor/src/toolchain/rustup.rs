@@ -4,12 +4,13 @@
 //! choose by the caller's settings, which no jail shows, so the choice is made here: by `RUSTUP_TOOLCHAIN`, or the default of
 //! `settings.toml`. A `rust-toolchain.toml` is a file of the workspace and chooses nothing.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use turnkey_jailer::paths;
 
 use super::installation::is_program;
+use crate::environment::CallerEnvironment;
 use crate::files;
 
 /// The caller's settings of rustup.
@@ -22,13 +23,12 @@ pub struct RustupSettings {
 }
 
 impl RustupSettings {
-    /// From this process's environment, for a caller with this home.
-    pub fn of_this_process(home: Option<&Path>) -> RustupSettings {
-        let given = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
-        let given = given.filter(|home| home.is_absolute());
+    /// From the environment of a caller with this home.
+    pub fn new(environment: &CallerEnvironment, home: Option<&Path>) -> RustupSettings {
+        let given = environment.path("RUSTUP_HOME");
         RustupSettings {
             home: given.or_else(|| Some(home?.join(".rustup"))),
-            toolchain: std::env::var_os("RUSTUP_TOOLCHAIN"),
+            toolchain: environment.get("RUSTUP_TOOLCHAIN").map(OsStr::to_owned),
         }
     }
 

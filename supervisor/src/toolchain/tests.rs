@@ -45,8 +45,7 @@ impl TestHome {
 fn in_directory(workdir: PathBuf) -> RunDirectory {
     RunDirectory {
         workdir: Some(workdir),
-        start: None,
-        layer: None,
+        ..RunDirectory::default()
     }
 }
 

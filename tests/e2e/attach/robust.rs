@@ -1,10 +1,12 @@
 //! Groups that are taken and let go many times, and groups with very many processes and groups.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
 use turnkey_expectations::expected;
-use turnkey_tests::{eventually, scratch};
+use turnkey_tests::{binary, eventually, finish, scratch};
 
 use super::{Attached, Others, OthersGroup, broken, hierarchy, remove};
 
@@ -142,6 +144,66 @@ fn a_group_made_anew_under_the_name_of_a_watched_one_is_another() {
         (121, vec!["credential-file"]),
         "{said}"
     );
+}
+
+/// A watcher of the group that writes to that file.
+fn watcher(group: &OthersGroup, report: &Path) -> Child {
+    let mut command = Command::new(binary());
+    let command = command.args(["attach", "--cgroup", &group.name, "--report"]);
+    let command = command.arg(report).stdin(Stdio::null());
+    let child = command.stderr(Stdio::piped()).spawn();
+    child.expect("it can be started")
+}
+
+/// Waits until the watcher says that it watches.
+fn watches(watcher: &mut Child) {
+    let mut line = String::new();
+    let errors = watcher.stderr.as_mut().expect("it is a pipe");
+    let read = BufReader::new(errors).read_line(&mut line);
+    read.expect("a pipe can be read");
+    assert!(line.starts_with("turnkey: watching"), "{line}");
+}
+
+fn signal(watcher: &Child, signal: &str) {
+    let pid = watcher.id().to_string();
+    let sent = Command::new("kill").args([signal, &pid]).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+/// As at each start of a service: the watcher before may still be at its report when the next one begins.
+#[test]
+fn the_report_of_who_watches_a_group_made_anew_is_not_replaced_by_the_end_of_the_one_before() {
+    let (group, directory) = (OthersGroup::new(), scratch());
+    let report = directory.path().join("report.json");
+    let told = || -> Value {
+        let text = std::fs::read_to_string(&report).expect("it is there");
+        serde_json::from_str(&text).expect("a report is JSON")
+    };
+    let others = Others::start(&group.path);
+    let mut first = watcher(&group, &report);
+    watches(&mut first);
+    let begun = told();
+    signal(&first, "-STOP");
+    others.end();
+    eventually("the group can be removed", || remove(&group.path));
+    std::fs::create_dir(&group.path).expect("root makes groups");
+    let mut second = watcher(&group, &report);
+    // It waits for the name by then, on an idle machine.
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    signal(&first, "-CONT");
+    assert!(finish(first).status.success());
+    watches(&mut second);
+    let next = told();
+    assert_ne!(next["id"], begun["id"]);
+    assert_eq!(next["status"], "watching");
+    Others::start(&group.path).end();
+    assert!(finish(second).status.success());
+    assert_eq!(
+        (&told()["id"], &told()["status"]),
+        (&next["id"], &Value::from("ended"))
+    );
+    let files = std::fs::read_dir(directory.path()).expect("it is there");
+    assert_eq!(files.count(), 1, "and nothing beside it");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
 
 mod detach;
+mod report_file;
 mod target;
 
+use self::report_file::ReportFile;
 use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
@@ -11,7 +13,7 @@ use turnkey_supervisor::RunObserver;
 use turnkey_supervisor::attachment::guard::{self, GuardProgram};
 use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
-use turnkey_supervisor::files::{self, OpenOutput, RunOutputs};
+use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
 
 use super::run::{opened, write};
@@ -35,8 +37,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     let policy = turnkey_policy::load(&arguments.profile, &files::read_text, &overrides)
         .map_err(|error| Failure::Profile(Box::new(error)))?;
     let group = target::find(&arguments.target)?;
-    let report_file = outputs.report.map(|report| opened("a report", report));
-    let report_file = report_file.transpose()?;
+    let mut report_file = ReportFile::open(outputs.report, arguments)?;
     let events = outputs.events.map(|events| {
         let started = opened("events", events)?.start();
         started.context("could not write events")
@@ -60,9 +61,9 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     let mut observer = Follower {
         quiet: arguments.quiet,
     };
-    let mut beginning = |report: &Report| begin(report, report_file.as_ref());
+    let mut beginning = |report: &Report| report_file.begin(report);
     let mut done = attachment::attach(request, policy, &mut observer, &mut beginning)?;
-    let written = write(&done.report, report_file);
+    let written = write(&done.report, report_file.file);
     // Last: a group without its whole report is one whose watcher was killed.
     if let Some(guard) = done.guard.take() {
         guard.let_go();
@@ -85,17 +86,6 @@ fn own_guard() -> GuardProgram {
 
 /// The subcommand of it.
 const GUARD: &str = "attach-guard";
-
-/// Writes the report that is there until the end.
-fn begin(report: &Report, file: Option<&OpenOutput>) -> anyhow::Result<()> {
-    let Some(file) = file else {
-        return Ok(());
-    };
-    let mut text = Vec::new();
-    turnkey_report::json::write(report, &mut text)?;
-    let written = file.write_meanwhile(&text);
-    written.context("could not write the report that says that the group is watched")
-}
 
 /// The beginning of the line that says so.
 const WATCHING: &str = "turnkey: watching";

@@ -26,7 +26,7 @@ use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overri
 
 use crate::cli::{
     ColourWhen, ExportArguments, LayerArguments, LearnArguments, ResidenceArguments, RunArguments,
-    SinkArguments, StrictnessArguments,
+    ServiceArguments, SinkArguments, StrictnessArguments,
 };
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
@@ -237,6 +237,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         quiet: arguments.quiet,
         terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
+        service: ServiceArguments::default(),
         residence: ResidenceArguments::default(),
         directory: arguments.directory,
         overrides: arguments.overrides,

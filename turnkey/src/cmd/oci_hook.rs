@@ -7,26 +7,20 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use serde_json::Value;
-use turnkey_supervisor::{files, live};
 
 use crate::cli::OciHookArguments;
 use crate::failure::Failure;
-use crate::output;
 
 /// The annotation by which a container chooses its profile.
 const PROFILE: &str = "dev.turnkey.profile";
 
 /// Most bytes of a state: annotations are a few kilobytes.
 const LARGEST_STATE: u64 = 1 << 20;
-
-/// Most bytes of a report that a watch begins with: it lists a hundred processes with a hundred descriptors each at most.
-const LARGEST_BEGINNING: usize = 16 << 20;
 
 /// The container's state, as far as it matters here.
 #[derive(Debug, Deserialize)]
@@ -51,8 +45,7 @@ pub fn oci_hook(arguments: &OciHookArguments) -> Result<u8, Failure> {
     check(&state)?;
     let own = std::env::current_exe().context("turnkey does not find itself")?;
     let profile = profile(&state, arguments)?;
-    let report = report(&state, &arguments.reports)?;
-    let attached = attach(&own, &state, &report, (profile, arguments)).status();
+    let attached = attach(&own, &state, (profile, arguments)).status();
     let status = attached.context("turnkey could not be started")?;
     Ok(u8::from(!status.success()))
 }
@@ -71,40 +64,11 @@ fn check(state: &ContainerState) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file of the container's report: its id's, unless a watcher that lives keeps that one, as of a container of the same id that another
-/// engine or another user of the runtime has made (`--root` of runc).
-fn report(state: &ContainerState, reports: &Path) -> anyhow::Result<PathBuf> {
-    let file = reports.join(format!("{}.json", state.id));
-    if !is_kept_by(&file, live::lives)? {
-        return Ok(file);
-    }
-    let other = reports.join(format!("{}-{}.json", state.id, state.pid));
-    output::line(&format!(
-        "another container of the id {} is watched: the report of this one is {}",
-        state.id,
-        other.display()
-    ));
-    Ok(other)
-}
-
-/// True when the file is the report of a watch that goes on.
-fn is_kept_by(file: &Path, lives: impl Fn(&str) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
-    // What is no report, or cannot be read, is nobody's: the attachment says so if it cannot be replaced.
-    let Ok(text) = files::read(file, LARGEST_BEGINNING) else {
-        return Ok(false);
-    };
-    let report: Value = serde_json::from_slice(&text).unwrap_or_default();
-    match report["id"].as_str() {
-        Some(run) if report["status"] == "watching" => lives(run),
-        _ => Ok(false),
-    }
-}
-
-/// The command that attaches to the container.
+/// The command that attaches to the container. There may be another of its id, which another engine or another user of the runtime
+/// has made (`--root` of runc): then it gives the report another name.
 fn attach(
     own: &Path,
     state: &ContainerState,
-    report: &Path,
     (profile, arguments): (&str, &OciHookArguments),
 ) -> Command {
     let mut command = Command::new(own);
@@ -113,7 +77,7 @@ fn attach(
         .args(["--pid", &state.pid.to_string()])
         .args(["--profile", profile])
         .arg("--report")
-        .arg(report);
+        .arg(arguments.reports.join(format!("{}.json", state.id)));
     if !arguments.may_outlive_watcher {
         command.arg("--required");
     }
@@ -168,13 +132,7 @@ mod tests {
         );
         arguments.choices = vec!["runner".to_owned(), "/etc/shadow".to_owned()];
         let chosen = profile(&state, &arguments).unwrap();
-        let report = Path::new("/var/log/turnkey/web.json");
-        let command = attach(
-            Path::new("/usr/bin/turnkey"),
-            &state,
-            report,
-            (chosen, &arguments),
-        );
+        let command = attach(Path::new("/usr/bin/turnkey"), &state, (chosen, &arguments));
         let words: Vec<_> = command
             .get_args()
             .map(|word| word.to_str().unwrap())
@@ -196,23 +154,6 @@ mod tests {
         assert!(is_name("0b2c") && is_name("k8s_web.1+x"));
         for id in ["", "..", "../x", "a/b", "a b", ".hidden"] {
             assert!(!is_name(id), "{id}");
-        }
-    }
-
-    #[test]
-    fn only_a_watcher_that_lives_keeps_a_report() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("web.json");
-        let kept = |lives: bool| is_kept_by(&file, |run| Ok(lives && run == "a-1")).unwrap();
-        assert!(!kept(true), "there is none");
-        for (text, expected) in [
-            (r#"{"id": "a-1", "status": "watching"}"#, true),
-            (r#"{"id": "b-1", "status": "watching"}"#, false),
-            (r#"{"id": "a-1", "status": "ended"}"#, false),
-            ("no report", false),
-        ] {
-            std::fs::write(&file, text).unwrap();
-            assert_eq!((kept(true), kept(false)), (expected, false), "{text}");
         }
     }
 }

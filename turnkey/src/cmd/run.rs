@@ -1,5 +1,7 @@
 //! `turnkey run`: runs a command in a watched jail, writes its report, and tells what happened.
 
+mod served;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +30,9 @@ use crate::terminal;
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    if arguments.service.chosen() {
+        return served::run(arguments);
+    }
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
     let outputs = RunOutputs::find(report, events, arguments.export.destination())?
         .and_sinks(arguments.sinks.find()?)?;
@@ -105,6 +110,7 @@ pub fn under(
         events: events.transpose()?,
         sinks: sinks?,
         export,
+        served: None,
     };
     let mut observer = CallerTerminal {
         silent: arguments.quiet,
@@ -116,7 +122,8 @@ pub fn under(
     let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
     let written = write(&done.report, report_file);
 
-    tell_story(&done.report, arguments);
+    let colour = colour::wanted(arguments.colour, &std::io::stderr());
+    tell_story(&done.report, arguments.quiet, colour);
     // What was asked for and could not be written is turnkey's own failure, whatever the program
     // did; it has been told above.
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
@@ -159,13 +166,25 @@ fn beside_the_progress_line(sink: Sink, is_terminal: bool) -> Sink {
 }
 
 /// The caller's terminal, on which a run shows how far it is.
-struct CallerTerminal<'t> {
+pub struct CallerTerminal<'t> {
     /// As the caller wishes.
     silent: bool,
     /// Without a line of turnkey's own on the screen.
     quiet: bool,
     progress: Option<ProgressLine>,
     taker: Option<EventTaker<'t>>,
+}
+
+impl CallerTerminal<'_> {
+    /// The terminal of a caller elsewhere, which shows no line of turnkey's own.
+    pub fn silent(as_wished: bool) -> Self {
+        CallerTerminal {
+            silent: as_wished,
+            quiet: true,
+            progress: None,
+            taker: None,
+        }
+    }
 }
 
 impl RunObserver for CallerTerminal<'_> {
@@ -204,9 +223,7 @@ impl RunObserver for CallerTerminal<'_> {
 }
 
 /// Tells the report; why nothing ran, and what an export lacks, even to those who want to hear nothing.
-fn tell_story(report: &Report, arguments: &RunArguments) {
-    let quiet = arguments.quiet;
-    let colour = colour::wanted(arguments.colour, &std::io::stderr());
+pub fn tell_story(report: &Report, quiet: bool, colour: bool) {
     let mut text = Vec::new();
     // Into memory, which does not fail.
     if quiet && report.error.is_none() {

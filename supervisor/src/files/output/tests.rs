@@ -17,6 +17,64 @@ fn the_file_appears_only_when_it_is_whole() {
     assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
 }
 
+fn open(path: &Path) -> OpenOutput {
+    CallerOutput::find(path).unwrap().open().unwrap()
+}
+
+#[test]
+fn a_name_that_is_kept_is_nobody_elses_as_long_as_its_keeper_lives() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report");
+    let there = || String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+    std::fs::write(&path, "of yesterday").unwrap();
+    let (mut first, mut second) = (open(&path), open(&path));
+    // A reader cannot keep it from anybody.
+    let reader = File::open(&path).unwrap();
+    nix::fcntl::Flock::lock(reader, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    assert!(first.write_meanwhile(b"first").unwrap());
+    assert!(!second.write_meanwhile(b"second").unwrap());
+    assert!(first.write_meanwhile(b"first again").unwrap());
+    assert!(!second.write_meanwhile(b"second").unwrap());
+    assert_eq!(there(), "first again");
+    first.write(b"first at the end").unwrap();
+    assert_eq!(there(), "first at the end");
+    assert!(second.write_meanwhile(b"second").unwrap(), "it is free");
+    drop(second);
+    assert!(
+        open(&path).write_meanwhile(b"third").unwrap(),
+        "as if killed"
+    );
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn of_several_who_want_a_name_in_one_moment_one_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..50 {
+        let path = directory.path().join("report");
+        // Of one that was killed as it renamed, and of an earlier watch.
+        std::fs::write(directory.path().join(".turnkey-report"), "half").unwrap();
+        std::fs::write(&path, "old").unwrap();
+        let begin = std::sync::Barrier::new(4);
+        let kept: Vec<_> = std::thread::scope(|scope| {
+            let wanting = [0, 1, 2, 3].map(|number: u8| {
+                let (path, begin) = (&path, &begin);
+                scope.spawn(move || {
+                    let mut output = open(path);
+                    begin.wait();
+                    let taken = output.write_meanwhile(&[number]).unwrap();
+                    taken.then_some((number, output))
+                })
+            });
+            let joined = wanting.map(|thread| thread.join().unwrap());
+            joined.into_iter().flatten().collect()
+        });
+        let numbers: Vec<_> = kept.iter().map(|(number, _)| *number).collect();
+        assert_eq!(std::fs::read(&path).unwrap(), numbers, "{round}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
 #[test]
 fn an_older_file_is_replaced_whole_and_keeps_its_rights() {
     let directory = tempfile::tempdir().unwrap();

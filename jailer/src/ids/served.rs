@@ -1,0 +1,200 @@
+//! The user for whom a privileged process makes a jail, and moments in which it opens files by that user's rights alone.
+//!
+//! A path that somebody else names is walked as that one would walk it: what is closed to the caller is closed to turnkey, whatever is
+//! exchanged on the way, and no look comes before the open that it is for. `setfsuid(2)` is a thread's own, and takes the capabilities
+//! that pass over permissions with it; the others stay, by which what is open becomes a mount.
+
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::libc;
+use nix::unistd::{AccessFlags, Gid, Uid, setfsgid, setfsuid};
+
+/// A user without privileges. Its supplementary groups are those of the whole process, which sets them before it has a second thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServedUser {
+    /// The effective user.
+    pub user: u32,
+    /// The effective group.
+    pub group: u32,
+}
+
+/// The use of a file of the caller's, which its permissions must allow: a handle, `O_PATH`, needs none to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeededAccess {
+    /// Reading, and search where it is a directory.
+    Read,
+    /// Writing as well.
+    Write,
+}
+
+impl ServedUser {
+    /// Does something with files as this user. No other thread takes part.
+    ///
+    /// # Errors
+    /// `EPERM` when the kernel does not let this thread be that user.
+    pub fn with_rights<T>(self, act: impl FnOnce() -> T) -> Result<T, Errno> {
+        let thread = ThreadRights::taken(self)?;
+        let done = act();
+        drop(thread);
+        Ok(done)
+    }
+
+    /// Asks the kernel whether this user may use what `opened` stands for.
+    ///
+    /// # Errors
+    /// `EACCES` when not, and what the file system answers else.
+    pub fn require(
+        self,
+        opened: impl AsFd,
+        directory: bool,
+        needed: NeededAccess,
+    ) -> Result<(), Errno> {
+        let mut access = AccessFlags::R_OK;
+        access.set(AccessFlags::X_OK, directory);
+        access.set(AccessFlags::W_OK, needed == NeededAccess::Write);
+        // Without AT_EACCESS the kernel would ask for the real user, who is root.
+        let flags = AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS;
+        self.with_rights(|| nix::unistd::faccessat(opened, c"", access, flags))?
+    }
+}
+
+/// The supplementary groups of who connected a Unix socket, unix(7) `SO_PEERGROUPS`: at that moment, whatever it has become since.
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn peer_groups(socket: impl AsFd) -> Result<Vec<u32>, Errno> {
+    crate::sys::peer_groups(socket.as_fd())
+}
+
+/// File systems that hold no files but doors into the kernel, or whose answers come from a process that need not give any.
+const NO_STORAGE: [i64; 12] = [
+    libc::PROC_SUPER_MAGIC,
+    libc::SYSFS_MAGIC,
+    libc::CGROUP_SUPER_MAGIC,
+    libc::CGROUP2_SUPER_MAGIC,
+    libc::BPF_FS_MAGIC,
+    libc::NSFS_MAGIC,
+    libc::DEVPTS_SUPER_MAGIC,
+    libc::DEBUGFS_MAGIC,
+    libc::TRACEFS_MAGIC,
+    libc::SECURITYFS_MAGIC,
+    libc::FUSE_SUPER_MAGIC,
+    libc::AUTOFS_SUPER_MAGIC,
+];
+
+/// Requires a file system that holds files: statfs(2).
+///
+/// # Errors
+/// `EXDEV` when it holds none.
+pub fn require_storage(opened: impl AsFd) -> Result<(), Errno> {
+    let kind = nix::sys::statfs::fstatfs(opened)?.filesystem_type().0;
+    match NO_STORAGE.into_iter().all(|other| other != kind) {
+        true => Ok(()),
+        false => Err(Errno::EXDEV),
+    }
+}
+
+/// The rights to files that a thread had, given back when dropped.
+struct ThreadRights {
+    user: Uid,
+    group: Gid,
+}
+
+impl ThreadRights {
+    fn taken(caller: ServedUser) -> Result<ThreadRights, Errno> {
+        let before = ThreadRights {
+            user: file_user(),
+            group: setfsgid(Gid::from_raw(caller.group)),
+        };
+        setfsuid(Uid::from_raw(caller.user));
+        // Neither call says that it failed.
+        let group = setfsgid(Gid::from_raw(u32::MAX)).as_raw();
+        if (file_user().as_raw(), group) == (caller.user, caller.group) {
+            Ok(before)
+        } else {
+            Err(Errno::EPERM)
+        }
+    }
+}
+
+impl Drop for ThreadRights {
+    fn drop(&mut self) {
+        setfsuid(self.user);
+        setfsgid(self.group);
+    }
+}
+
+/// The user by whose rights this thread opens files: the effective one, but for moments.
+pub fn file_user() -> Uid {
+    // No user has this number, so nothing changes; setfsuid(2).
+    setfsuid(Uid::from_raw(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::unix::fs::PermissionsExt;
+    use turnkey_expectations::expected;
+
+    expected!(
+        rights_are_the_caller_s_for_a_moment,
+        a_handle_proves_nothing: as_root,
+        "act as another user"
+    );
+
+    const NOBODY: ServedUser = ServedUser {
+        user: 65_534,
+        group: 65_534,
+    };
+
+    /// A directory for its owner alone, in one for everybody.
+    fn closed() -> (tempfile::TempDir, std::path::PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let closed = place.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::write(closed.join("file"), "").unwrap();
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
+        (place, closed)
+    }
+
+    #[test]
+    fn rights_are_the_caller_s_for_a_moment() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let (_keep, closed) = closed();
+        let open = || File::open(closed.join("file")).map_err(|error| error.kind());
+        assert!(open().is_ok(), "the control");
+        let inside = NOBODY.with_rights(open).unwrap();
+        assert_eq!(inside.unwrap_err(), std::io::ErrorKind::PermissionDenied);
+        assert!(open().is_ok(), "and afterwards");
+        assert_eq!(file_user(), nix::unistd::geteuid());
+        let other = std::thread::spawn(move || NOBODY.with_rights(file_user));
+        assert_eq!(other.join().unwrap().unwrap().as_raw(), NOBODY.user);
+    }
+
+    #[test]
+    fn a_handle_proves_nothing() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let (_keep, closed) = closed();
+        let handle = |path: &std::path::Path| {
+            let flags = nix::fcntl::OFlag::O_PATH;
+            nix::fcntl::open(path, flags, nix::sys::stat::Mode::empty()).unwrap()
+        };
+        // Anybody can have it.
+        let had = NOBODY.with_rights(|| handle(&closed)).unwrap();
+        let require = |needed| NOBODY.require(&had, true, needed);
+        assert_eq!(require(NeededAccess::Read), Err(Errno::EACCES));
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o705)).unwrap();
+        assert_eq!(require(NeededAccess::Read), Ok(()));
+        assert_eq!(require(NeededAccess::Write), Err(Errno::EACCES));
+        fs::set_permissions(&closed, PermissionsExt::from_mode(0o707)).unwrap();
+        assert_eq!(require(NeededAccess::Write), Ok(()));
+    }
+}

@@ -1,0 +1,86 @@
+//! Places of the jail's own, in which nothing was that rules on what is present speak of when the jail began.
+//!
+//! They say nothing of what lies there. What the kernel has found there is there, as nothing can be mounted. A path as it was
+//! written may lead elsewhere, through a symlink: it counts as long as there is none, or for a single name in a directory that the
+//! kernel knows.
+
+use turnkey_abi::{OwnPlace, STATES, Table};
+
+use crate::path::Resolved;
+use crate::read::{self, JailCell, Scratch};
+use crate::verifier::{self, Forget};
+
+/// The state that answers for a path that the kernel knows, and that ends in this state.
+#[inline(always)]
+pub(super) fn of_path(scratch: &mut Scratch, table: &Table, state: u32, path: Resolved) -> u32 {
+    let mut state = state;
+    let own = own(table, state);
+    if own != 0 {
+        read::begin(scratch, path.from, 0);
+        state = choose(state, own, is_below(scratch, table, path.length));
+    }
+    state.forget(scratch)
+}
+
+/// The same of a path as it was written, the first `length` bytes of the text, behind `base`.
+#[inline(always)]
+pub(super) fn of_written(
+    scratch: &mut Scratch,
+    table: &Table,
+    jail: JailCell,
+    state: u32,
+    (base, length): (Resolved, u32),
+) -> u32 {
+    let mut state = state;
+    let own = own(table, state);
+    if own != 0 {
+        let is_relative = is_some(base.length);
+        read::begin(scratch, base.from, is_relative ^ 1);
+        let directory = is_relative.wrapping_neg() as u32;
+        // What is in the place itself is below it, too.
+        let length = length & !directory | (base.length + 2) & directory;
+        let is_below = is_below(scratch, table, length);
+        state = choose(state, own, is_below & is_sure(scratch, jail, is_relative));
+    }
+    state.forget(scratch)
+}
+
+/// 1 when a path that was written leads where it says, or what it leads to is asked about as well.
+#[inline(always)]
+fn is_sure(scratch: &Scratch, jail: JailCell, is_relative: u64) -> u64 {
+    let cursor = &scratch.cursor;
+    let is_single = is_relative & (is_some(cursor.slashes) ^ 1);
+    let is_direct = u64::from(jail.aliased().get() ^ 1);
+    (is_direct | is_single | u64::from(cursor.trusted)) & u64::from(cursor.stepped ^ 1)
+}
+
+/// The state that answers instead of this one in such a place.
+#[inline(always)]
+fn own(table: &Table, state: u32) -> u32 {
+    u32::from(table.own[verifier::opaque(u64::from(state)) as usize % STATES])
+}
+
+/// The second state for 1, or else the first. Branch-free, so that the verifier does not fork states.
+#[inline(always)]
+fn choose(state: u32, own: u32, takes: u64) -> u32 {
+    let mask = takes.wrapping_neg() as u32;
+    own & mask | state & !mask
+}
+
+/// 1 when a path that begins with [`Cursor::first`](read::Cursor::first), and has this length, is below such a place, or else 0.
+#[inline(always)]
+fn is_below(scratch: &Scratch, table: &Table, length: u32) -> u64 {
+    let [first, rest] = scratch.cursor.first;
+    let place = &table.places[OwnPlace::index(verifier::opaque(first >> 8) as u8)];
+    let differs = (first ^ place.path[0]) & place.mask[0] | (rest ^ place.path[1]) & place.mask[1];
+    // A path is longer than that of the place. No entry has no length.
+    let is_longer = u64::from(place.length).wrapping_sub(u64::from(length)) >> 63;
+    (is_some(differs) ^ 1) & is_longer & place.mask[0]
+}
+
+/// 1 for a number that is not 0.
+#[inline(always)]
+fn is_some(number: impl Into<u64>) -> u64 {
+    let number = verifier::opaque(number.into());
+    (number | number.wrapping_neg()) >> 63
+}

@@ -1,0 +1,167 @@
+//! The caller's side: asks the service for a run, passes signals on, and takes the report.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, connect, socket_with};
+
+use super::SOCKET;
+use super::line::{LINE_TYPE, PacketLine};
+use super::packet::{Packet, PacketError, Refusal, RunOrder};
+
+/// Signals that a run is told of: those that ask for an end, those that are the program's own business, and those of the window.
+pub const PASSED_ON: [Signal; 8] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+];
+/// Bytes of a report at most.
+const MOST_REPORT: u64 = 256 << 20;
+
+/// The end of a run that the service has made.
+#[derive(Debug)]
+pub struct ServedEnd {
+    /// The exit code of `turnkey run`.
+    pub code: u8,
+    /// The report, JSON.
+    pub report: Vec<u8>,
+}
+
+/// The reason why the service has made no run, or not told of its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// There is no service.
+    #[error(
+        "no service can be reached at {0}; start one with `turnkey serve` as root, or run without it: --local"
+    )]
+    Absent(String, #[source] io::Error),
+    /// The socket is not for this user.
+    #[error(
+        "this user may not use the service at {0}; as root, add it to the socket's group, or run without it: --local"
+    )]
+    Closed(String),
+    /// The service said no.
+    #[error("the service refuses the run: {}{}", .0.message, fix(.0))]
+    Refused(Refusal),
+    /// The connection ended.
+    #[error("the service has ended, and the run with it; nothing is known of what it did")]
+    Lost,
+    /// The answer is none.
+    #[error("the service's answer is none")]
+    Answer(#[source] PacketError),
+    /// The system.
+    #[error("could not talk to the service")]
+    System(#[from] io::Error),
+}
+
+impl From<Errno> for ServiceError {
+    fn from(errno: Errno) -> ServiceError {
+        ServiceError::System(errno.into())
+    }
+}
+
+fn fix(refusal: &Refusal) -> String {
+    match refusal.fix.is_empty() {
+        true => String::new(),
+        false => format!("; {}", refusal.fix),
+    }
+}
+
+/// Asks the service in `directory` for a run and waits for its end. `descriptors` are the three streams, the current directory
+/// and, where it is asked for, what takes the events. Signals to this process are passed on from here on: it has no other thread.
+///
+/// # Errors
+/// When there is no such run, or nothing is known of it any more.
+pub fn run(
+    directory: &Path,
+    order: RunOrder,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<ServedEnd, ServiceError> {
+    let line = reach(directory)?;
+    let signals = listen()?;
+    match line.send(&Packet::Run(order), descriptors, true) {
+        // Who is turned away at the door finds the answer there.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        sent => sent?,
+    }
+    loop {
+        let mut waited = [
+            PollFd::new(line.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut waited, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            waited => waited?,
+        };
+        let has = |waited: &PollFd<'_>| waited.any().unwrap_or(true);
+        let (answered, signalled) = (has(&waited[0]), has(&waited[1]));
+        if answered {
+            return take(line.receive(None)?);
+        }
+        if signalled && let Some(signal) = signals.read_signal()? {
+            // An answer may be on its way, which says more than that nobody takes this.
+            let _ = line.send(&Packet::Signal(signal.ssi_signo), &[], false);
+        }
+    }
+}
+
+fn reach(directory: &Path) -> Result<PacketLine, ServiceError> {
+    let path = directory.join(SOCKET);
+    let named = path.display().to_string();
+    let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
+    let socket = socket_with(AddressFamily::UNIX, LINE_TYPE, SocketFlags::CLOEXEC, None)
+        .map_err(io::Error::from)?;
+    match connect(&socket, &address) {
+        Ok(()) => Ok(socket.into()),
+        Err(rustix::io::Errno::ACCESS) => Err(ServiceError::Closed(named)),
+        Err(errno) => Err(ServiceError::Absent(named, errno.into())),
+    }
+}
+
+fn listen() -> Result<SignalFd, Errno> {
+    let signals: SigSet = PASSED_ON.into_iter().collect();
+    signals.thread_block()?;
+    SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)
+}
+
+fn take(came: Option<super::line::Received>) -> Result<ServedEnd, ServiceError> {
+    let (packet, descriptors) = came
+        .ok_or(ServiceError::Lost)?
+        .map_err(ServiceError::Answer)?;
+    match packet {
+        Packet::Refused(refusal) => Err(ServiceError::Refused(refusal)),
+        Packet::Ended(code) => {
+            let code = u8::try_from(code).map_err(|_| ServiceError::Answer(PacketError::Body))?;
+            let report = descriptors.into_iter().next();
+            let report = report.ok_or(ServiceError::Answer(PacketError::Length))?;
+            Ok(ServedEnd {
+                code,
+                report: read(report)?,
+            })
+        }
+        Packet::Run(_) | Packet::Signal(_) | Packet::Caller => {
+            Err(ServiceError::Answer(PacketError::Body))
+        }
+    }
+}
+
+/// Reads memory from its beginning, wherever its writer has stopped.
+fn read(memory: OwnedFd) -> io::Result<Vec<u8>> {
+    let memory = File::from(memory);
+    let length = memory.metadata()?.len().min(MOST_REPORT);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    memory.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}

@@ -1,0 +1,247 @@
+//! The descriptors of a request: what each may be, and what its caller must have been able to do with it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{FileStat, SFlag, fstat, makedev};
+use rustix::net::sockopt::{socket_acceptconn, socket_domain};
+use rustix::net::{AddressFamily, SocketAddrUnix, getpeername};
+use turnkey_jailer::served;
+
+use super::SOCKET;
+
+/// The descriptors of a run, each looked at.
+#[derive(Debug)]
+pub struct CallerDescriptors {
+    /// Standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// The caller's current directory.
+    pub directory: OwnedFd,
+    /// Takes every event.
+    pub events: Option<OwnedFd>,
+}
+
+/// A descriptor that a run is not given.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} {reason}")]
+pub struct RefusedDescriptor {
+    name: &'static str,
+    reason: String,
+}
+
+/// The names of descriptors, in their order.
+const NAMES: [&str; 5] = [
+    "standard input",
+    "standard output",
+    "standard error",
+    "the current directory",
+    "the file of events",
+];
+
+impl CallerDescriptors {
+    /// Looks at what came with a request.
+    ///
+    /// # Errors
+    /// When one is of another kind than it must be, or is not open for what is to be done with it.
+    pub fn check(came: Vec<OwnedFd>) -> Result<CallerDescriptors, RefusedDescriptor> {
+        let refused = |name, reason: &str| RefusedDescriptor {
+            name,
+            reason: reason.to_owned(),
+        };
+        let mut came = came.into_iter();
+        let mut next = || came.next();
+        let (Some(input), Some(output), Some(error), Some(directory)) =
+            (next(), next(), next(), next())
+        else {
+            return Err(refused("the request", "has too few descriptors"));
+        };
+        let events = next();
+        let uses = [
+            (&input, StreamUse::Reading),
+            (&output, StreamUse::Writing),
+            (&error, StreamUse::Writing),
+        ];
+        for (name, (stream, what)) in NAMES.iter().zip(uses) {
+            require_stream(stream.as_fd(), what).map_err(|reason| refused(name, reason))?;
+        }
+        require_directory(directory.as_fd()).map_err(|reason| refused(NAMES[3], reason))?;
+        if let Some(events) = &events {
+            require_stream(events.as_fd(), StreamUse::Writing)
+                .map_err(|reason| refused(NAMES[4], reason))?;
+        }
+        Ok(CallerDescriptors {
+            streams: [input, output, error],
+            directory,
+            events,
+        })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StreamUse {
+    Reading,
+    Writing,
+}
+
+const UNKNOWN: &str = "cannot be looked at";
+const NO_STREAM: &str = "is neither a pipe, a Unix socket, a file, a terminal nor /dev/null";
+const NO_STORAGE: &str = "is on a file system that holds no files, or whose server can hold everybody up; pass its content through a pipe";
+
+fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'static str> {
+    let flags = fcntl(stream, FcntlArg::F_GETFL).map_err(|_| UNKNOWN)?;
+    let flags = OFlag::from_bits_retain(flags);
+    if flags.contains(OFlag::O_PATH) {
+        return Err("is a name and nothing that is open");
+    }
+    let can = match flags & OFlag::O_ACCMODE {
+        OFlag::O_RDWR => true,
+        OFlag::O_RDONLY => what == StreamUse::Reading,
+        _ => what == StreamUse::Writing,
+    };
+    if !can {
+        return Err(match what {
+            StreamUse::Reading => "is not open for reading",
+            StreamUse::Writing => "is not open for writing",
+        });
+    }
+    let stat = fstat(stream).map_err(|_| UNKNOWN)?;
+    match kind(&stat) {
+        SFlag::S_IFIFO => Ok(()),
+        SFlag::S_IFREG => require_storage(stream),
+        SFlag::S_IFSOCK => require_other_socket(stream),
+        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Ok(()),
+        SFlag::S_IFCHR if nix::unistd::isatty(stream).unwrap_or(false) => Ok(()),
+        _ => Err(NO_STREAM),
+    }
+}
+
+fn require_directory(directory: BorrowedFd<'_>) -> Result<(), &'static str> {
+    let stat = fstat(directory).map_err(|_| UNKNOWN)?;
+    match kind(&stat) {
+        SFlag::S_IFDIR => require_storage(directory),
+        _ => Err("is no directory"),
+    }
+}
+
+/// Refuses file systems that ask for the rights of who reads or writes, which here is the service.
+fn require_storage(opened: BorrowedFd<'_>) -> Result<(), &'static str> {
+    match served::require_storage(opened) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXDEV) => Err(NO_STORAGE),
+        Err(_) => Err(UNKNOWN),
+    }
+}
+
+/// A Unix socket that does not lead to the service itself.
+fn require_other_socket(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
+    if socket_domain(socket).map_err(|_| UNKNOWN)? != AddressFamily::UNIX {
+        return Err(NO_STREAM);
+    }
+    if socket_acceptconn(socket).map_err(|_| UNKNOWN)? {
+        return Err("is a socket that listens");
+    }
+    let peer = getpeername(socket).ok().flatten();
+    let peer = peer.and_then(|peer| SocketAddrUnix::try_from(peer).ok());
+    let leads_here = peer.is_some_and(|peer| {
+        let path = peer.path_bytes().unwrap_or_default();
+        path.ends_with(SOCKET.as_bytes())
+    });
+    match leads_here {
+        true => Err("is a connection to the service"),
+        false => Ok(()),
+    }
+}
+
+fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+    use std::fs::File;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    fn opened(path: &str, flags: OFlag) -> OwnedFd {
+        nix::fcntl::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    fn reading(stream: impl AsFd) -> Result<(), &'static str> {
+        require_stream(stream.as_fd(), StreamUse::Reading)
+    }
+
+    fn writing(stream: impl AsFd) -> Result<(), &'static str> {
+        require_stream(stream.as_fd(), StreamUse::Writing)
+    }
+
+    #[test]
+    fn a_stream_is_open_for_what_is_done_with_it() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let read = File::open(place.path()).unwrap();
+        assert_eq!(reading(&read), Ok(()));
+        assert_eq!(writing(&read), Err("is not open for writing"));
+        assert_eq!(reading(&place), Ok(()), "it is open for both");
+        let (out, into) = std::io::pipe().unwrap();
+        assert_eq!((reading(&out), writing(&into)), (Ok(()), Ok(())));
+        assert!(reading(&into).is_err() && writing(&out).is_err());
+        let null = opened("/dev/null", OFlag::O_RDONLY);
+        assert_eq!((reading(&null), writing(&null).is_err()), (Ok(()), true));
+        let pair = nix::pty::openpty(None, None).unwrap();
+        assert_eq!(
+            (reading(&pair.slave), writing(&pair.slave)),
+            (Ok(()), Ok(()))
+        );
+    }
+
+    #[test]
+    fn a_name_a_directory_a_device_and_the_kernel_s_files_are_no_streams() {
+        let name = opened("/etc/passwd", OFlag::O_PATH);
+        assert!(reading(&name).unwrap_err().contains("a name"));
+        for path in ["/", "/dev/zero"] {
+            assert_eq!(
+                reading(opened(path, OFlag::O_RDONLY)),
+                Err(NO_STREAM),
+                "{path}"
+            );
+        }
+        for path in ["/proc/self/stat", "/sys/kernel/uevent_seqnum"] {
+            assert_eq!(
+                reading(opened(path, OFlag::O_RDONLY)),
+                Err(NO_STORAGE),
+                "{path}"
+            );
+        }
+        let event = nix::sys::eventfd::EventFd::new().unwrap();
+        assert!(reading(&event).is_err());
+    }
+
+    #[test]
+    fn sockets_are_unix_and_not_the_service_s() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert_eq!((reading(&one), writing(&one)), (Ok(()), Ok(())));
+        let place = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(place.path().join(SOCKET)).unwrap();
+        assert!(reading(&listener).unwrap_err().contains("listens"));
+        let to_it = UnixStream::connect(place.path().join(SOCKET)).unwrap();
+        assert!(reading(&to_it).unwrap_err().contains("the service"));
+        let internet = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(reading(&internet), Err(NO_STREAM));
+    }
+
+    #[test]
+    fn a_request_has_every_descriptor_in_its_place() {
+        let null = || opened("/dev/null", OFlag::O_RDWR);
+        let root = || opened("/", OFlag::O_PATH);
+        let refused = |came| CallerDescriptors::check(came).unwrap_err().to_string();
+        assert!(CallerDescriptors::check(vec![null(), null(), null(), root()]).is_ok());
+        assert!(refused(vec![null(), null(), null()]).contains("too few"));
+        assert!(refused(vec![null(), null(), root(), null()]).starts_with("standard error"));
+        assert!(refused(vec![null(), null(), null(), null()]).contains("no directory"));
+        let bad = vec![null(), null(), null(), root(), root()];
+        assert!(refused(bad).starts_with("the file of events"));
+        let kernel = opened("/proc/self", OFlag::O_PATH);
+        assert!(refused(vec![null(), null(), null(), kernel]).contains("holds no files"));
+    }
+}

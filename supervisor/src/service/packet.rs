@@ -1,0 +1,345 @@
+//! The packets between a caller and the service: a header of fixed size and a body, one packet of a `SOCK_SEQPACKET` socket each.
+//!
+//! ```text
+//! header  "tkfd", version: u16, kind: u16, length of the body: u32, descriptors: u32     little endian, 16 bytes
+//! kind    1 run       arguments: u32, variables: u32, then each string with a NUL behind it; 4 descriptors, or 5
+//!         2 signal    number: u32
+//!         3 ended     exit code: u32; 1 descriptor, the report as JSON, in sealed memory
+//!         4 refused   code: u32, then what is wrong and the fix, each with a NUL behind it
+//!         5 caller    nothing; 1 descriptor, a caller's connection: from the listener to the process that makes the run
+//! ```
+//!
+//! Decoding is total: what is not exactly this is an error.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+const MAGIC: [u8; 4] = *b"tkfd";
+/// The version of everything in this file.
+const VERSION: u16 = 1;
+/// Bytes of a header.
+pub const HEADER: usize = 16;
+/// Bytes of a body at most.
+pub const MOST_BODY: usize = 64 << 10;
+/// Descriptors of a packet at most.
+pub const MOST_DESCRIPTORS: usize = 5;
+
+/// A packet, but for its descriptors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// Asks for a run: streams 0, 1 and 2, the caller's directory, and where events go, if they go anywhere.
+    Run(RunOrder),
+    /// Passes a signal on to the run.
+    Signal(u32),
+    /// The run is over; its report comes with it.
+    Ended(u32),
+    /// There is no run.
+    Refused(Refusal),
+    /// A caller's connection comes with it.
+    Caller,
+}
+
+/// The words of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOrder {
+    /// The arguments of `turnkey`, from `run` on.
+    pub arguments: Vec<OsString>,
+    /// The caller's variables.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+/// The reason why there is no run, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The kind, for programs.
+    pub code: RefusalCode,
+    /// The mistake, or the lack.
+    pub message: String,
+    /// The way out; empty where the message says it.
+    pub fix: String,
+}
+
+/// Kinds of refusals, with the numbers that HTTP has for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum RefusalCode {
+    /// The request is not one.
+    Malformed = 400,
+    /// The caller may not ask, or may not ask for this.
+    Forbidden = 403,
+    /// The request came too late.
+    Late = 408,
+    /// As many wait as may wait.
+    Busy = 503,
+    /// The service has failed.
+    Failed = 500,
+}
+
+impl RefusalCode {
+    const ALL: [RefusalCode; 5] = [
+        RefusalCode::Malformed,
+        RefusalCode::Forbidden,
+        RefusalCode::Late,
+        RefusalCode::Busy,
+        RefusalCode::Failed,
+    ];
+}
+
+/// Bytes that are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// No header of ours.
+    #[error("it does not begin as a packet of turnkey's")]
+    Foreign,
+    /// Of another turnkey.
+    #[error(
+        "it is of version {0} of the protocol, and this is version {VERSION}; use one version of turnkey"
+    )]
+    Version(u16),
+    /// A length or a count that is not what came.
+    #[error("it is not as long as it says, or has other descriptors")]
+    Length,
+    /// Text where there should be another, or none.
+    #[error("its body is none of its kind")]
+    Body,
+    /// More than fits.
+    #[error("arguments and environment are more than {MOST_BODY} bytes")]
+    TooLarge,
+}
+
+impl Packet {
+    /// The bytes of a packet that goes with this number of descriptors.
+    ///
+    /// # Errors
+    /// When the body is too large.
+    pub fn encode(&self, descriptors: usize) -> Result<Vec<u8>, PacketError> {
+        let (kind, body) = match self {
+            Packet::Run(order) => (1, order.encode()),
+            Packet::Signal(number) => (2, number.to_le_bytes().to_vec()),
+            Packet::Ended(code) => (3, code.to_le_bytes().to_vec()),
+            Packet::Refused(refusal) => (4, refusal.encode()),
+            Packet::Caller => (5, Vec::new()),
+        };
+        if body.len() > MOST_BODY {
+            return Err(PacketError::TooLarge);
+        }
+        let number = |length: usize| u32::try_from(length).map_err(|_| PacketError::TooLarge);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(u16::to_le_bytes(kind));
+        bytes.extend(number(body.len())?.to_le_bytes());
+        bytes.extend(number(descriptors)?.to_le_bytes());
+        bytes.extend(body);
+        Ok(bytes)
+    }
+
+    /// The packet that these bytes are, which came with this number of descriptors.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn decode(bytes: &[u8], descriptors: usize) -> Result<Packet, PacketError> {
+        let (header, body) = bytes.split_at_checked(HEADER).ok_or(PacketError::Foreign)?;
+        let (magic, rest) = header.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return Err(PacketError::Foreign);
+        }
+        let half = |at: usize| u16::from_le_bytes([rest[at], rest[at + 1]]);
+        let (version, kind) = (half(0), half(2));
+        if version != VERSION {
+            return Err(PacketError::Version(version));
+        }
+        let told = |at: usize| number(&rest[at..]).and_then(|told| usize::try_from(told.0).ok());
+        if told(4) != Some(body.len()) || told(8) != Some(descriptors) || body.len() > MOST_BODY {
+            return Err(PacketError::Length);
+        }
+        let whole = |body: &[u8]| {
+            let (number, rest) = number(body)?;
+            rest.is_empty().then_some(number)
+        };
+        let packet = match (kind, descriptors) {
+            (1, 4 | 5) => RunOrder::decode(body).map(Packet::Run),
+            (2, 0) => whole(body).map(Packet::Signal),
+            (3, 1) => whole(body).map(Packet::Ended),
+            (4, 0) => Refusal::decode(body).map(Packet::Refused),
+            (5, 1) => body.is_empty().then_some(Packet::Caller),
+            _ => return Err(PacketError::Length),
+        };
+        packet.ok_or(PacketError::Body)
+    }
+}
+
+impl RunOrder {
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        for count in [self.arguments.len(), self.variables.len()] {
+            // More of them do not fit in a body.
+            body.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+        }
+        for argument in &self.arguments {
+            put(&mut body, argument.as_bytes());
+        }
+        for (name, value) in &self.variables {
+            put(
+                &mut body,
+                &[name.as_bytes(), b"=", value.as_bytes()].concat(),
+            );
+        }
+        body
+    }
+
+    fn decode(body: &[u8]) -> Option<RunOrder> {
+        let (arguments, body) = number(body)?;
+        let (variables, body) = number(body)?;
+        let (arguments, variables) = (
+            usize::try_from(arguments).ok()?,
+            usize::try_from(variables).ok()?,
+        );
+        let mut texts = texts(body)?;
+        if texts.len() != arguments.checked_add(variables)? {
+            return None;
+        }
+        let variables = texts.split_off(arguments).into_iter().map(|text| {
+            // As getenv(3) does: a name may begin with the sign.
+            let at = text.iter().skip(1).position(|byte| *byte == b'=')? + 1;
+            let value = OsString::from_vec(text[at + 1..].to_vec());
+            Some((OsString::from_vec(text[..at].to_vec()), value))
+        });
+        Some(RunOrder {
+            variables: variables.collect::<Option<_>>()?,
+            arguments: texts.into_iter().map(text).collect(),
+        })
+    }
+}
+
+impl Refusal {
+    fn encode(&self) -> Vec<u8> {
+        let mut body = (self.code as u32).to_le_bytes().to_vec();
+        for words in [&self.message, &self.fix] {
+            put(&mut body, words.replace('\0', " ").as_bytes());
+        }
+        body
+    }
+
+    fn decode(body: &[u8]) -> Option<Refusal> {
+        let (code, body) = number(body)?;
+        let code = RefusalCode::ALL
+            .into_iter()
+            .find(|known| *known as u32 == code)?;
+        let [message, fix] = <[_; 2]>::try_from(texts(body)?).ok()?;
+        let words = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        Some(Refusal {
+            code,
+            message: words(message)?,
+            fix: words(fix)?,
+        })
+    }
+}
+
+fn put(body: &mut Vec<u8>, text: &[u8]) {
+    body.extend(text);
+    body.push(0);
+}
+
+fn text(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
+}
+
+/// Strings, each with a NUL behind it.
+fn texts(body: &[u8]) -> Option<Vec<&[u8]>> {
+    let Some(body) = body.strip_suffix(&[0]) else {
+        return body.is_empty().then(Vec::new);
+    };
+    Some(body.split(|byte| *byte == 0).collect())
+}
+
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_le_bytes(*number), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn strings() -> impl Strategy<Value = Vec<OsString>> {
+        let string = prop::collection::vec(1_u8..=255, 0..12).prop_map(OsString::from_vec);
+        prop::collection::vec(string, 0..6)
+    }
+
+    fn packets() -> impl Strategy<Value = (Packet, usize)> {
+        let name = "[A-Z_=][A-Z_]{0,6}".prop_map(OsString::from);
+        let value = prop::collection::vec(1_u8..=255, 0..9).prop_map(OsString::from_vec);
+        let variables = prop::collection::vec((name, value), 0..5);
+        prop_oneof![
+            (strings(), variables, 4_usize..=5).prop_map(|(arguments, variables, count)| {
+                let order = RunOrder {
+                    arguments,
+                    variables,
+                };
+                (Packet::Run(order), count)
+            }),
+            Just((Packet::Caller, 1)),
+            any::<u32>().prop_map(|number| (Packet::Signal(number), 0)),
+            any::<u32>().prop_map(|code| (Packet::Ended(code), 1)),
+            (
+                prop::sample::select(&RefusalCode::ALL[..]),
+                "[^\\x00]*",
+                "[^\\x00]*"
+            )
+                .prop_map(|(code, message, fix)| (
+                    Packet::Refused(Refusal { code, message, fix }),
+                    0
+                )),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_is_what_was_sent((packet, count) in packets()) {
+            let bytes = packet.encode(count).unwrap();
+            prop_assert_eq!(Packet::decode(&bytes, count), Ok(packet));
+        }
+
+        #[test]
+        fn a_packet_has_its_own_length_and_descriptors((packet, count) in packets(), more in 1_usize..9) {
+            let bytes = packet.encode(count).unwrap();
+            prop_assert!(Packet::decode(&bytes, count + more).is_err());
+            prop_assert!(Packet::decode(&[&bytes[..], &vec![0; more]].concat(), count).is_err());
+            prop_assert!(Packet::decode(&bytes[..bytes.len().saturating_sub(more)], count).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80), count in 0_usize..7) {
+            if let Ok(packet) = Packet::decode(&bytes, count) {
+                prop_assert_eq!(packet.encode(count).unwrap(), bytes);
+            }
+        }
+
+        #[test]
+        fn a_body_of_any_bytes_is_decoded_or_refused(
+            kind in 0_u16..7, body in prop::collection::vec(0_u8..4, 0..40), count in 0_usize..6
+        ) {
+            let mut bytes = b"tkfd\x01\x00".to_vec();
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+            bytes.extend(u32::try_from(count).unwrap().to_le_bytes());
+            bytes.extend(body);
+            if let Ok(packet) = Packet::decode(&bytes, count) {
+                prop_assert_eq!(packet.encode(count).unwrap(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_and_too_much_is_not_sent() {
+        let mut bytes = Packet::Signal(2).encode(0).unwrap();
+        bytes[4] = 9;
+        assert_eq!(Packet::decode(&bytes, 0), Err(PacketError::Version(9)));
+        let order = RunOrder {
+            arguments: vec!["x".repeat(MOST_BODY).into()],
+            ..RunOrder::default()
+        };
+        assert_eq!(Packet::Run(order).encode(4), Err(PacketError::TooLarge));
+    }
+}

@@ -1,0 +1,139 @@
+//! The caller on the other side of a connection, and whether it is one that is served.
+//!
+//! Served is who lives where the service does: in its user, process, network, mount and cgroup namespaces and under its root. Whoever
+//! does not would get more by a run than it has itself, a network above all, or would name other files than the service finds.
+
+use std::fs::Metadata;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, sockopt};
+use turnkey_jailer::{ServedUser, served};
+
+/// The range of jails' users, and of layers: nobody there is served.
+const JAILS: std::ops::RangeInclusive<u32> = 0x7000_0000..=0x7fff_ffff;
+/// The number of users that a namespace does not have, if nobody has changed it.
+const OVERFLOW: u32 = 65_534;
+/// The namespaces, as they are called in /proc/PID/ns.
+const NAMESPACES: [&str; 5] = ["user", "pid", "net", "mnt", "cgroup"];
+
+/// A caller who is served, as it was when it connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedPeer {
+    /// The process.
+    pub pid: u32,
+    /// The user and group whose rights count.
+    pub user: ServedUser,
+    /// The supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// The reason why a caller is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// A user that no person is.
+    #[error("user {0} is that of a jail, or nobody's")]
+    User(u32),
+    /// Another namespace or root directory.
+    #[error("the caller has another {0} than the service, so its files or its network are others")]
+    Elsewhere(&'static str),
+    /// The process is not there any more.
+    #[error("the caller has gone")]
+    Gone,
+    /// The kernel does not tell enough.
+    #[error("this kernel does not tell who calls (SO_PEERPIDFD, Linux 6.5)")]
+    Unknown(#[source] Errno),
+}
+
+impl PeerError {
+    /// The user that is not served, where that is the reason.
+    pub fn user(&self) -> Option<u32> {
+        match self {
+            PeerError::User(user) => Some(*user),
+            _ => None,
+        }
+    }
+}
+
+impl ServedPeer {
+    /// Requires a kernel that tells who is at the other end of a socket.
+    ///
+    /// # Errors
+    /// When this one does not.
+    pub fn require_kernel() -> Result<(), PeerError> {
+        let pair = UnixStream::pair().map_err(|_| PeerError::Gone)?;
+        let told = getsockopt(&pair.0, sockopt::PeerPidfd).map(drop);
+        told.map_err(PeerError::Unknown)
+    }
+
+    /// The caller on the other side of a connected Unix socket.
+    ///
+    /// # Errors
+    /// When it is not one that is served.
+    pub fn of(socket: &impl AsFd) -> Result<ServedPeer, PeerError> {
+        let told = getsockopt(socket, sockopt::PeerCredentials).map_err(PeerError::Unknown)?;
+        let process = getsockopt(socket, sockopt::PeerPidfd).map_err(|errno| match errno {
+            // It connected and is gone; no other process is taken for it.
+            Errno::ESRCH | Errno::EINVAL => PeerError::Gone,
+            errno => PeerError::Unknown(errno),
+        })?;
+        let groups = served::peer_groups(socket).map_err(PeerError::Unknown)?;
+        let user = told.uid();
+        if JAILS.contains(&user) || user == OVERFLOW {
+            return Err(PeerError::User(user));
+        }
+        let pid = u32::try_from(told.pid())
+            .ok()
+            .filter(|pid| *pid != 0)
+            .ok_or(PeerError::Elsewhere("process namespace"))?;
+        require_here(pid)?;
+        // After the looks: as long as it lives, nobody else has its number.
+        require_alive(&process)?;
+        Ok(ServedPeer {
+            pid,
+            user: ServedUser {
+                user,
+                group: told.gid(),
+            },
+            groups,
+        })
+    }
+}
+
+fn require_here(pid: u32) -> Result<(), PeerError> {
+    for name in NAMESPACES {
+        if look(format!("/proc/{pid}/ns/{name}"))? != look(format!("/proc/self/ns/{name}"))? {
+            return Err(PeerError::Elsewhere(match name {
+                "user" => "user namespace",
+                "pid" => "process namespace",
+                "net" => "network namespace",
+                "mnt" => "mount namespace",
+                _ => "cgroup namespace",
+            }));
+        }
+    }
+    match look(format!("/proc/{pid}/root/"))? == look("/".to_owned())? {
+        true => Ok(()),
+        false => Err(PeerError::Elsewhere("root directory")),
+    }
+}
+
+/// Device and number of what a link of /proc leads to.
+fn look(path: String) -> Result<(u64, u64), PeerError> {
+    let identity = |found: Metadata| (found.dev(), found.ino());
+    std::fs::metadata(path)
+        .map(identity)
+        .map_err(|_| PeerError::Gone)
+}
+
+/// A descriptor of a process is readable from its end on.
+fn require_alive(process: &OwnedFd) -> Result<(), PeerError> {
+    let mut looked = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut looked, PollTimeout::ZERO) {
+        Ok(0) => Ok(()),
+        _ => Err(PeerError::Gone),
+    }
+}

@@ -1,0 +1,286 @@
+//! Ends of every kind: of the caller, of the service, of a run; and those who wait.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use turnkey_expectations::expected;
+use turnkey_tests::{Run, Service, eventually, outside};
+
+expected!(
+    a_kill_at_many_moments_leaves_nothing_1,
+    a_kill_at_many_moments_leaves_nothing_2,
+    a_kill_at_many_moments_leaves_nothing_3,
+    a_kill_at_many_moments_leaves_nothing_4: at_night,
+    "180 times; `a_kill_at_any_moment_…` has the first twenty by day"
+);
+
+expected!(
+    a_run_may_last_longer_than_its_preparation_may: at_night,
+    "a minute; no other run of a test lasts as long"
+);
+#[test]
+fn a_run_may_last_longer_than_its_preparation_may() {
+    let service = Service::start("");
+    let run = Run::new()
+        .option("--quiet --wall 100s")
+        .served_at(&service.directory());
+    let ran = run
+        .command(&["sh", "-c", "sleep 62; exit 5"])
+        .status()
+        .unwrap();
+    assert_eq!(ran.code(), Some(5));
+}
+
+/// A run that lasts, once its program runs.
+fn sleeper(service: &Service, run: &Run) -> Child {
+    let program = format!("echo runs; exec {}", sleep());
+    let mut command = run.command(&["sh", "-c", &program]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("turnkey can be started");
+    let mut first = [0; 5];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("it is a pipe"), &mut first)
+        .expect("the program says that it runs");
+    assert!(service.pid().as_raw() > 0);
+    child
+}
+
+/// A command line that no other test has.
+fn sleep() -> String {
+    format!("sleep 60.{}", std::process::id())
+}
+
+/// True while the program of a sleeper runs.
+fn is_alive() -> bool {
+    let exactly = format!("^{}$", sleep());
+    outside("pgrep", &["-f", &exactly]).0.success()
+}
+
+fn served(service: &Service) -> Run {
+    Run::new()
+        .option("--quiet --wall 50s")
+        .served_at(&service.directory())
+}
+
+#[test]
+fn a_caller_that_is_killed_takes_its_run_along() {
+    let service = Service::start("ready = 0\n");
+    let run = served(&service);
+    let mut child = sleeper(&service, &run);
+    let makers = service.makers();
+    assert!(!makers.is_empty(), "the control: a process makes the run");
+    assert!(is_alive(), "the control: the program runs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    Service::nothing_is_left(&makers);
+    assert!(!is_alive());
+    served(&service).run(&["true"]).expect_code(0);
+}
+
+#[test]
+fn a_signal_reaches_the_program() {
+    let service = Service::start("");
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
+        let run = served(&service);
+        let mut child = sleeper(&service, &run);
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+    }
+    let run = served(&service);
+    let script = "trap 'exit 9' USR1; echo runs; while :; do sleep 0.02; done";
+    let mut child = run
+        .command(&["sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 5];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGUSR1).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn nothing_outlives_the_service_and_the_next_one_works() {
+    let mut service = Service::start("");
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let run = served(&service);
+        let child = sleeper(&service, &run);
+        let makers = service.makers();
+        assert!(is_alive(), "the control: the program runs");
+        let code = service.end_by(signal);
+        assert_eq!(code, (signal == Signal::SIGTERM).then_some(0), "{signal}");
+        let output = child.wait_with_output().unwrap();
+        let expected = match signal {
+            Signal::SIGTERM => 143,
+            _ => 125,
+        };
+        assert_eq!(output.status.code(), Some(expected), "{signal}");
+        Service::nothing_is_left(&makers);
+        assert!(!is_alive(), "{signal}");
+        service.start_again();
+        served(&service).run(&["true"]).expect_code(0);
+    }
+}
+
+#[test]
+fn nobody_takes_all_slots_and_who_waits_is_served_in_turn() {
+    let service = Service::start("max_running = 3\nmax_running_per_user = 2\nqueue = 1\n");
+    let runs = [served(&service), served(&service)];
+    let mut own: Vec<Child> = runs.iter().map(|run| sleeper(&service, run)).collect();
+    // Root is another user, for whom a slot is kept.
+    let root = Run::new().option("--quiet --service");
+    let mut command = root.command(&["true"]);
+    command.env("TURNKEY_SOCKET_DIR", service.directory());
+    assert!(command.status().unwrap().success(), "another user's slot");
+    let third = served(&service);
+    let connected = || {
+        let descriptors = format!("/proc/{}/fd", service.pid());
+        std::fs::read_dir(descriptors).unwrap().count()
+    };
+    let before = connected();
+    let mut waits = third.command(&["true"]).spawn().unwrap();
+    // It waits for a slot of its own user's, and the next one has no place left to wait in.
+    eventually("it waits", || connected() > before);
+    let busy = served(&service).run(&["true"]);
+    busy.expect_code(125);
+    busy.expect(busy.stderr.contains("busy: 2 run, and 1 wait"), "told");
+    assert!(waits.try_wait().unwrap().is_none());
+    own[0].kill().unwrap();
+    own[0].wait().unwrap();
+    assert!(waits.wait().unwrap().success(), "in its turn");
+    own[1].kill().unwrap();
+    own[1].wait().unwrap();
+}
+
+#[test]
+fn who_says_nothing_is_given_up() {
+    let service = Service::start("max_running = 1\n");
+    let script = "import os, socket, sys
+line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line.connect(os.environ['TURNKEY_SOCKET_DIR'] + '/turnkey.fd.sock')
+print('there', flush=True); line.settimeout(30); print(len(line.recv(9999)) > 16)";
+    let mut silent = super::as_served(&service, "python3", std::path::Path::new("/"));
+    let silent = silent.args(["-c", script]).stdout(Stdio::piped());
+    let silent = silent.spawn().unwrap();
+    let ran = served(&service).run(&["true"]);
+    ran.expect_code(0);
+    ran.expect(
+        ran.took < Duration::from_secs(20),
+        "it waited for a slot, and got it",
+    );
+    let output = silent.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "there\nTrue\n");
+}
+
+/// Kills one process after another with SIGKILL, each at another moment of a run, and looks at what is left.
+fn at_moments(moments: std::ops::Range<u64>) {
+    let mut service = Service::start("");
+    for moment in moments {
+        let run = served(&service);
+        let program = sleep();
+        let mut child = run
+            .command(&["sh", "-c", &program])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(moment * 7 % 190));
+        let makers = service.makers();
+        let victim = match moment % 4 {
+            0 => Some(service.pid()),
+            1 => Some(Pid::from_raw(child.id().cast_signed())),
+            2 => makers.first().copied().map(to_pid),
+            // The keeper and the jail's first process are children of who makes the run.
+            _ => makers.iter().find_map(|maker| {
+                let (_, children) = outside("pgrep", &["-P", &maker.to_string()]);
+                children.lines().next()?.parse().ok().map(to_pid)
+            }),
+        };
+        if let Some(victim) = victim {
+            let _ = kill(victim, Signal::SIGKILL);
+        }
+        if moment % 4 == 0 {
+            service.end_by(Signal::SIGKILL);
+            child.wait().unwrap();
+            Service::nothing_is_left(&makers);
+            service.start_again();
+        } else {
+            // Where the victim was no part of this run, it goes on.
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        eventually("its program is gone", || !is_alive());
+        served(&service).run(&["true"]).expect_code(0);
+    }
+    let makers = service.makers();
+    drop(service);
+    Service::nothing_is_left(&makers);
+}
+
+fn to_pid(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed())
+}
+
+macro_rules! kills {
+    ($($test:ident: $moments:expr;)*) => { $(
+        #[test]
+        fn $test() {
+            at_moments($moments);
+        }
+    )* };
+}
+
+// Of five kills, two take the service along, which is started anew: that is what each of these waits for.
+kills! {
+    a_kill_at_any_moment_leaves_nothing_1: 0..5;
+    a_kill_at_any_moment_leaves_nothing_2: 5..10;
+    a_kill_at_any_moment_leaves_nothing_3: 10..15;
+    a_kill_at_any_moment_leaves_nothing_4: 15..20;
+    a_kill_at_many_moments_leaves_nothing_1: 20..65;
+    a_kill_at_many_moments_leaves_nothing_2: 65..110;
+    a_kill_at_many_moments_leaves_nothing_3: 110..155;
+    a_kill_at_many_moments_leaves_nothing_4: 155..200;
+}
+
+#[test]
+fn a_flood_of_connections_keeps_nobody_else_out() {
+    let service = Service::start("max_running = 4\nmax_running_per_user = 2\nqueue = 8\n");
+    let script = "import os, resource, socket, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+lines, count, end = [], 0, time.time() + 6
+print('there', flush=True)
+while time.time() < end:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.setblocking(False)
+    try: line.connect(os.environ['TURNKEY_SOCKET_DIR'] + '/turnkey.fd.sock'); count += 1
+    except BlockingIOError: time.sleep(0.001)
+    lines.append(line)
+    if len(lines) > 4000: lines.clear()
+print(count)";
+    let mut flood = super::as_served(&service, "python3", std::path::Path::new("/"));
+    let mut flood = flood
+        .args(["-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 6];
+    std::io::Read::read_exact(flood.stdout.as_mut().unwrap(), &mut first).unwrap();
+    for _ in 0..5 {
+        let root = Run::new().option("--quiet --service");
+        let mut command = root.command(&["true"]);
+        command.env("TURNKEY_SOCKET_DIR", service.directory());
+        assert!(
+            command.status().unwrap().success(),
+            "another user is served"
+        );
+    }
+    let output = flood.wait_with_output().unwrap();
+    let count: u32 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(count > 1000, "the control: it was a flood: {count}");
+    turnkey_tests::measured(&format!("{count} connections in 6 s"));
+}

@@ -1,0 +1,112 @@
+//! Requests that are none, and what a request may not ask for.
+
+use std::process::Stdio;
+
+use turnkey_tests::{Run, SERVED, Service};
+
+use super::as_served;
+
+const ATTACK: &str = include_str!("../../attacks/service.py");
+
+#[test]
+fn a_request_that_is_none_is_refused_and_the_service_goes_on() {
+    let service = Service::start("");
+    let run = Run::new().file("x.py", ATTACK);
+    let mut attack = as_served(&service, "python3", run.path());
+    let output = attack
+        .arg("x.py")
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let mut lines = told.lines();
+    assert_eq!(
+        lines.next(),
+        Some("the usual: ended"),
+        "the control: {told}"
+    );
+    let mut count = 0;
+    for line in lines {
+        let (way, answer) = line.rsplit_once(": ").unwrap();
+        let expected: &[&str] = match way {
+            _ if way.starts_with("gone") => &["closed"],
+            "an export" | "a layer" | "a sink" | "without a monitor" | "with what is there"
+            | "every call" | "a port" => &["403"],
+            _ => &["400"],
+        };
+        assert!(expected.contains(&answer), "{line}");
+        count += 1;
+    }
+    assert_eq!(count, 50, "{told}");
+    let ran = Run::new().served_at(&service.directory()).run(&["true"]);
+    ran.expect_code(0);
+    let makers = service.makers();
+    assert!(!makers.is_empty(), "some stand ready");
+    drop(service);
+    Service::nothing_is_left(&makers);
+}
+
+#[test]
+fn more_than_the_ceilings_is_refused_with_the_most_that_is_given() {
+    let lines =
+        "profiles = [\"untrusted\", \"python\"]\n[limits]\nmemory = \"300M\"\nwall = \"70s\"\n";
+    let service = Service::start(lines);
+    let run = |option: &str| {
+        let run = Run::new().option("--quiet").served_at(&service.directory());
+        match option {
+            "" => run.run(&["true"]),
+            option => run.option(option).run(&["true"]),
+        }
+    };
+    run("").expect_code(0);
+    run("--memory 300M --profile python").expect_code(0);
+    for (option, words) in [
+        ("--memory 301M", "--memory 300M at most"),
+        ("--wall 71s", "--wall 70s at most"),
+        ("--network host", "network mode host"),
+        ("--allow 192.0.2.1:80", "network mode allow"),
+        ("--write .", "write to its caller's files"),
+        ("--root-mode overlay", "none that can be written"),
+        ("--root /srv", "no root of the caller's"),
+        ("--profile sealed", "but untrusted, python"),
+    ] {
+        let ran = run(option);
+        ran.expect_code(125);
+        ran.expect(ran.stderr.contains(words), option);
+        // The fix that is told works, as far as the caller has the rights.
+        ran.expect(ran.stderr.contains("--local"), "the way out");
+    }
+}
+
+#[test]
+fn a_profile_of_the_caller_s_own_is_not_taken() {
+    let service = Service::start("");
+    let run = Run::new().served_at(&service.directory());
+    let ran = run.profile("[limits]\nmemory = \"64M\"\n").run(&["true"]);
+    ran.expect_code(125);
+    ran.expect(ran.stderr.contains("no profile of a caller's"), "told");
+}
+
+#[test]
+fn events_signals_and_a_terminal_are_the_caller_s() {
+    let service = Service::start("");
+    let ran = Run::new()
+        .served_at(&service.directory())
+        .with_events()
+        .shell("cat /etc/shadow");
+    ran.expect_code(121);
+    let is_read = |event: &serde_json::Value| event["path"] == "/etc/shadow";
+    ran.expect(ran.events.iter().any(is_read), "the event came out");
+
+    let run = Run::new().option("--quiet").served_at(&service.directory());
+    let mut shell = turnkey_tests::TerminalSession::of(run, &["bash", "--norc", "-i"]);
+    shell.wait_for("$ ");
+    shell.type_in("tty; stty size\r");
+    shell.wait_for("/dev/pts/0\r\n");
+    shell.wait_for("24 80\r\n");
+    shell.type_in("exit 7\r");
+    let scene = shell.end();
+    assert_eq!(scene.code, Some(7), "{}", scene.shown);
+    assert!(scene.is_restored);
+    assert_eq!(scene.report["served"]["user"], SERVED);
+}

@@ -1,0 +1,121 @@
+//! A service of a test's own, and tests whose runs it makes.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::{binary, open_to_all, scratch};
+
+/// The user and group who may use it: nobody's on any host, and no number that the kernel has a meaning for.
+pub const SERVED: u32 = 4242;
+
+std::thread_local! {
+    static SERVICE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+/// The service of the test that runs in this thread, where it has one.
+pub(crate) fn of_this_test() -> Option<PathBuf> {
+    SERVICE.with_borrow(Clone::clone)
+}
+
+/// Runs a test again, with every [`crate::Run`] of it by an ordinary user, by way of a service.
+pub fn served(test: fn()) {
+    let service = Service::start(
+        "write = true\n[limits]\nmemory = \"16G\"\ncpu = \"400%\"\nwall = \"1h\"\ncpu_time = \"1h\"\n",
+    );
+    SERVICE.set(Some(service.directory().to_owned()));
+    test();
+    SERVICE.set(None);
+}
+
+/// A service with its socket in a directory of its own.
+pub struct Service {
+    place: tempfile::TempDir,
+    process: Child,
+}
+
+impl Service {
+    /// Starts one with these lines in its configuration, and waits until it listens.
+    pub fn start(lines: &str) -> Service {
+        let place = scratch();
+        open_to_all(place.path());
+        let config = place.path().join("serve.toml");
+        std::fs::write(&config, format!("group = \"{SERVED}\"\n{lines}"))
+            .expect("a test can write its own directory");
+        let process = Service::process(place.path());
+        let service = Service { place, process };
+        service.wait_for_it();
+        service
+    }
+
+    fn process(place: &Path) -> Child {
+        let mut command = Command::new(binary());
+        command
+            .arg("serve")
+            .arg("--socket-dir")
+            .arg(place.join("run"));
+        command.arg("--config").arg(place.join("serve.toml"));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("turnkey can be started")
+    }
+
+    fn wait_for_it(&self) {
+        let socket = self.directory().join("turnkey.fd.sock");
+        crate::eventually("it listens", || {
+            let connected = crate::outside("python3", &["-c", CONNECT, &socket.to_string_lossy()]);
+            connected.0.success()
+        });
+    }
+
+    /// The directory of the socket.
+    pub fn directory(&self) -> PathBuf {
+        self.place.path().join("run")
+    }
+
+    /// The listener.
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id().cast_signed())
+    }
+
+    /// The processes that make its runs, or stand ready.
+    pub fn makers(&self) -> Vec<u32> {
+        let own = format!("serve-run --service {}", self.pid());
+        let (_, found) = crate::outside("pgrep", &["-f", &own]);
+        found.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Waits until nothing is left of what these processes have made.
+    pub fn nothing_is_left(makers: &[u32]) {
+        let groups: Vec<String> = makers.iter().map(|pid| format!("turnkey-{pid}-")).collect();
+        crate::eventually("nothing of its runs is left", || {
+            let is_there = |pid: &u32| Path::new("/proc").join(pid.to_string()).exists();
+            let is_own = |trace: &String| groups.iter().any(|group| trace.contains(group));
+            !makers.iter().any(is_there) && !crate::traces().iter().any(is_own)
+        });
+    }
+
+    /// Starts it again in its place, after its end.
+    pub fn start_again(&mut self) {
+        self.process = Service::process(self.place.path());
+        self.wait_for_it();
+    }
+
+    /// Ends it by this signal, and waits for its end.
+    pub fn end_by(&mut self, signal: Signal) -> Option<i32> {
+        let _ = kill(self.pid(), signal);
+        let status = self.process.wait().expect("a child can be waited for");
+        status.code()
+    }
+}
+
+const CONNECT: &str = "import socket, sys
+socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])";
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.end_by(Signal::SIGTERM);
+    }
+}

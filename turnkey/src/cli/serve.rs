@@ -1,0 +1,65 @@
+//! `turnkey serve`, and the flags by which `run` uses it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+/// The end of the help of `serve`.
+pub const SERVE_HELP: &str = "Exit codes:
+  0    it was asked to end, or --check has nothing against it
+  125  it cannot serve; the message says why
+
+Examples:
+  turnkey serve --check                        what this host and the configuration give
+  turnkey serve                                serve the group of the socket, until SIGTERM
+  turnkey run --service -- python3 untrusted.py   as a user of that group";
+
+/// `turnkey serve`.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// The configuration: who may have what, instead of /etc/turnkey/serve.toml; where that is not there either, the defaults hold,
+    /// which --check prints
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The directory of the socket, made where it is not there, instead of what TURNKEY_SOCKET_DIR names, or /run/turnkey
+    #[arg(long, value_name = "DIR")]
+    pub socket_dir: Option<PathBuf>,
+    /// Print what this configuration gives, and serve nobody
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// The process that makes one run of a service.
+#[derive(Debug, Args)]
+pub struct ServeRunArguments {
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The service's process, with which this one ends
+    #[arg(long, value_name = "PID")]
+    pub service: i32,
+}
+
+/// Whether a service makes the run.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Policy")]
+pub struct ServiceArguments {
+    /// Have the service of this host make the run, which root has started with `turnkey serve`: a caller without privileges gets every
+    /// layer then
+    #[arg(long, overrides_with = "local")]
+    service: bool,
+    /// Make the run by this process, also where /etc/turnkey/use-service says otherwise
+    #[arg(long, overrides_with = "service")]
+    local: bool,
+}
+
+/// The file by which an administrator has every run of other users made by the service.
+const USE_SERVICE: &str = "/etc/turnkey/use-service";
+
+impl ServiceArguments {
+    /// True when the service is to make the run.
+    pub fn chosen(self) -> bool {
+        let asked = || !nix::unistd::geteuid().is_root() && Path::new(USE_SERVICE).exists();
+        self.service || !self.local && asked()
+    }
+}

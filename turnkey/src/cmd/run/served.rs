@@ -1,0 +1,94 @@
+//! A run that the service of this host makes: what is the caller's own is done here, before and after.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use anyhow::{Context, ensure};
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use turnkey_supervisor::files::RunOutputs;
+use turnkey_supervisor::service::{self, RunOrder, ServedEnd};
+
+use crate::cli::RunArguments;
+use crate::cmd::{run, serve};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Has the service run the command, and answers its exit status.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    if let Some(flag) = serve::unserved(arguments) {
+        let message =
+            format!("the service does not do {flag}; leave it out, or run without it: --local");
+        return Err(anyhow::Error::msg(message).into());
+    }
+    let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
+    let outputs = RunOutputs::find(report, events, None)?;
+    if outputs.report.is_some() || outputs.events.is_some() {
+        // What the program can write, no output of turnkey's may lie in.
+        let policy = run::load(&arguments.profile, &arguments.overrides)?;
+        outputs.require_unreachable(&policy)?;
+        outputs.require_apart(&policy, &arguments.directory.chosen()?)?;
+    }
+    let takes_stdout = outputs.takes_stdout;
+    let report = outputs.report.map(|report| run::opened("a report", report));
+    let report = report.transpose()?;
+    let events = outputs.events.map(|events| {
+        let started = run::opened("events", events)?.start();
+        started.context("could not write events")
+    });
+    let events: Option<File> = events.transpose()?;
+    let directory = here()?;
+    let end = asked(arguments, takes_stdout, &directory, events.as_ref())?;
+    if let Some(file) = report {
+        file.write(&end.report)
+            .context("could not write the report")?;
+    }
+    Ok(end.code)
+}
+
+fn here() -> anyhow::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    nix::fcntl::open(".", flags, Mode::empty()).context("could not open the current directory")
+}
+
+fn asked(
+    arguments: &RunArguments,
+    takes_stdout: bool,
+    directory: &OwnedFd,
+    events: Option<&File>,
+) -> anyhow::Result<ServedEnd> {
+    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let output = match takes_stdout {
+        true => stderr.as_fd(),
+        false => stdout.as_fd(),
+    };
+    let mut descriptors: Vec<BorrowedFd<'_>> =
+        vec![stdin.as_fd(), output, stderr.as_fd(), directory.as_fd()];
+    descriptors.extend(events.map(AsFd::as_fd));
+    let order = order(arguments, takes_stdout)?;
+    Ok(service::run(
+        &service::socket_directory(),
+        order,
+        &descriptors,
+    )?)
+}
+
+/// The words of this command, and whether the program is to have a terminal, which only this process can tell.
+fn order(arguments: &RunArguments, takes_stdout: bool) -> anyhow::Result<RunOrder> {
+    let mut words: Vec<_> = std::env::args_os().skip(1).collect();
+    ensure!(
+        words.first().is_some_and(|word| word == "run"),
+        "the service makes runs alone"
+    );
+    if arguments.terminal.chosen().is_none() {
+        let flag = match !takes_stdout && terminal::is_interactive() {
+            true => "--tty",
+            false => "--no-tty",
+        };
+        words.insert(1, flag.into());
+    }
+    Ok(RunOrder {
+        arguments: words,
+        variables: std::env::vars_os().collect(),
+    })
+}

@@ -1,0 +1,348 @@
+//! The configuration of a service, `serve.toml`: ceilings that no request exceeds.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use turnkey_policy::keys::KeyValue;
+use turnkey_policy::{JailLimits, NetworkMode, Overrides, Policy, RootMode};
+use turnkey_supervisor::files;
+
+/// The file of the configuration where no other is named.
+const USUAL: &str = "/etc/turnkey/serve.toml";
+
+/// The configuration of a service. Every key has a default.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServeConfig {
+    /// The group whose members may connect, besides root: its name, or its number.
+    pub group: String,
+    /// Runs at once.
+    pub max_running: usize,
+    /// Runs of one user at once.
+    pub max_running_per_user: usize,
+    /// Callers that wait while all slots are taken; one more is told to come back.
+    pub queue: usize,
+    /// Processes that stand ready before anybody asks.
+    pub ready: usize,
+    /// The names of shipped profiles that may be named; empty for all. A caller's own file is never taken.
+    pub profiles: Vec<String>,
+    /// The modes of the network that may be asked for.
+    pub networks: Vec<String>,
+    /// True when a caller may have its own files written to.
+    pub write: bool,
+    /// Ceilings of the limits, by their flags.
+    pub limits: Ceilings,
+}
+
+/// Ceilings, each as the flag of `run` takes it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ceilings {
+    /// Memory of a jail.
+    pub memory: String,
+    /// Processes and threads of a jail.
+    pub pids: String,
+    /// Processors of a jail.
+    pub cpu: String,
+    /// Wall clock of a run.
+    pub wall: String,
+    /// Processor time of a run.
+    pub cpu_time: String,
+    /// Bytes on both outputs.
+    pub output: String,
+    /// Writes that are thrown away.
+    pub disk: String,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        Self {
+            group: "turnkey".to_owned(),
+            max_running: 16,
+            max_running_per_user: 8,
+            queue: 64,
+            ready: 2,
+            profiles: Vec::new(),
+            networks: ["none", "loopback"].map(str::to_owned).to_vec(),
+            write: false,
+            limits: Ceilings::default(),
+        }
+    }
+}
+
+impl Default for Ceilings {
+    fn default() -> Self {
+        let text = str::to_owned;
+        Self {
+            memory: text("2G"),
+            pids: text("512"),
+            cpu: text("200%"),
+            wall: text("10m"),
+            cpu_time: text("20m"),
+            output: text("64M"),
+            disk: text("2G"),
+        }
+    }
+}
+
+impl ServeConfig {
+    /// Reads a configuration, or the usual one; the default without a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or says what no service can do.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<ServeConfig> {
+        let usual = Path::new(USUAL).exists().then_some(Path::new(USUAL));
+        let Some(file) = file.or(usual) else {
+            return Ok(ServeConfig::default());
+        };
+        let named = || format!("the configuration {} cannot be used", file.display());
+        let text = files::read_text(&file.to_string_lossy()).map_err(anyhow::Error::msg);
+        let config: ServeConfig = toml::from_str(&text.with_context(named)?).with_context(named)?;
+        config.require_sense().with_context(named)?;
+        Ok(config)
+    }
+
+    fn require_sense(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.max_running > 0 && self.max_running_per_user > 0,
+            "`max_running` and `max_running_per_user` are at least 1"
+        );
+        for mode in &self.networks {
+            let known = NETWORKS.iter().any(|(name, _)| name == mode);
+            let names: Vec<_> = NETWORKS.iter().map(|(name, _)| *name).collect();
+            ensure!(
+                known,
+                "`networks` names {mode:?}; the modes are {}",
+                names.join(", ")
+            );
+        }
+        for name in &self.profiles {
+            ensure!(
+                turnkey_policy::shipped(name).is_some(),
+                "`profiles` names {name:?}, which is not shipped; `turnkey profiles` lists those that are"
+            );
+        }
+        self.ceilings().map(drop)
+    }
+
+    /// The ceilings, as a policy has them.
+    ///
+    /// # Errors
+    /// When one is no value of its flag.
+    pub fn ceilings(&self) -> anyhow::Result<JailLimits> {
+        let flags = self.limits.flags();
+        let overrides = Overrides::from_flags(flags).context("`[limits]` has an unknown key")?;
+        let no_files = |path: &str| Err(path.to_owned());
+        let loaded = turnkey_policy::load("untrusted", &no_files, &overrides);
+        // Its own rendering shows a command line, which there is none of.
+        let policy = loaded.map_err(|error| anyhow::anyhow!("`[limits]` is wrong: {error}"))?;
+        Ok(policy.limits)
+    }
+
+    /// Requires that a profile may be named.
+    ///
+    /// # Errors
+    /// When not; the text is for the caller.
+    pub fn require_profile(&self, name: &str) -> Result<(), String> {
+        let listed = self.profiles.is_empty() || self.profiles.iter().any(|one| one == name);
+        if turnkey_policy::is_file(name) || turnkey_policy::shipped(name).is_none() {
+            return Err(format!(
+                "the service takes no profile of a caller's: {name}"
+            ));
+        }
+        match listed {
+            true => Ok(()),
+            false => Err(format!(
+                "the service does not give the profile {name}, but {}",
+                self.profiles.join(", ")
+            )),
+        }
+    }
+
+    /// Requires that a policy is within what is given.
+    ///
+    /// # Errors
+    /// When not; the text is for the caller.
+    pub fn require_within(&self, policy: &Policy, ceilings: &JailLimits) -> Result<(), String> {
+        let mode = NETWORKS
+            .iter()
+            .find(|(_, mode)| *mode == policy.network.mode);
+        let mode = mode.map_or("", |(name, _)| name);
+        if !self.networks.iter().any(|one| one == mode) {
+            let given = self.networks.join(", ");
+            return Err(format!(
+                "the service does not give the network mode {mode}, but {given}"
+            ));
+        }
+        let filesystem = &policy.filesystem;
+        if !filesystem.write.is_empty() && !self.write {
+            return Err("the service lets no run write to its caller's files".to_owned());
+        }
+        if filesystem.root.is_some() || filesystem.root_mode != RootMode::ReadOnly {
+            return Err(
+                "the service gives no root of the caller's, and none that can be written"
+                    .to_owned(),
+            );
+        }
+        if !policy.network.publish.is_empty() {
+            return Err("the service publishes no ports".to_owned());
+        }
+        for ((key, asked), (_, most)) in policy.limits.values().zip(ceilings.values()) {
+            if Ceilings::NAMES.contains(&key.name) && exceeds(&asked, &most) {
+                return Err(format!(
+                    "the service gives less than the {} that is asked for: --{} {} at most",
+                    key.name,
+                    key.name.replace('_', "-"),
+                    self.limits.text(key.name)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The modes of networks, by their names.
+const NETWORKS: [(&str, NetworkMode); 4] = [
+    ("none", NetworkMode::None),
+    ("loopback", NetworkMode::Loopback),
+    ("allow", NetworkMode::Allow),
+    ("host", NetworkMode::Host),
+];
+
+impl Ceilings {
+    /// The keys of `[limits]` that have a ceiling.
+    const NAMES: [&'static str; 7] = [
+        "memory", "pids", "cpu", "wall", "cpu_time", "output", "disk",
+    ];
+
+    fn text(&self, name: &str) -> &str {
+        match name {
+            "memory" => &self.memory,
+            "pids" => &self.pids,
+            "cpu" => &self.cpu,
+            "wall" => &self.wall,
+            "cpu_time" => &self.cpu_time,
+            "output" => &self.output,
+            _ => &self.disk,
+        }
+    }
+
+    /// The keys with what they say.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        Self::NAMES.into_iter().map(|name| (name, self.text(name)))
+    }
+
+    fn flags(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        const FLAGS: [&str; 7] = [
+            "memory", "pids", "cpu", "wall", "cpu-time", "output", "disk",
+        ];
+        let texts = Self::NAMES.iter().map(|name| self.text(name));
+        FLAGS.into_iter().zip(texts)
+    }
+}
+
+fn exceeds(asked: &KeyValue, most: &KeyValue) -> bool {
+    match (asked, most) {
+        (KeyValue::Number(asked), KeyValue::Number(most)) => asked > most,
+        (KeyValue::Time(asked), KeyValue::Time(most)) => asked > most,
+        (KeyValue::Unlimited, most) => *most != KeyValue::Unlimited,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(flags: &[(&str, &str)]) -> Policy {
+        let no_files = |path: &str| Err(path.to_owned());
+        let overrides = Overrides::from_flags(flags.iter().copied()).unwrap();
+        turnkey_policy::load("untrusted", &no_files, &overrides).unwrap()
+    }
+
+    fn refused(config: &ServeConfig, flags: &[(&str, &str)]) -> String {
+        let ceilings = config.ceilings().unwrap();
+        let answer = config.require_within(&policy(flags), &ceilings);
+        answer.err().unwrap_or_default()
+    }
+
+    #[test]
+    fn every_ceiling_is_held() {
+        let config = ServeConfig::default();
+        assert_eq!(refused(&config, &[]), "");
+        for (flag, within, beyond) in [
+            ("memory", "2G", "2049M"),
+            ("pids", "512", "513"),
+            ("cpu", "200%", "201%"),
+            ("wall", "10m", "601s"),
+            ("cpu-time", "20m", "1201s"),
+            ("output", "64M", "65M"),
+            ("disk", "2G", "2049M"),
+        ] {
+            assert_eq!(refused(&config, &[(flag, within)]), "", "{flag}");
+            let answer = refused(&config, &[(flag, beyond)]);
+            assert!(
+                answer.contains(&format!("--{flag} {within} at most")),
+                "{answer}"
+            );
+        }
+    }
+
+    #[test]
+    fn networks_writing_roots_and_ports_are_given_where_it_says_so() {
+        let config = ServeConfig::default();
+        assert_eq!(refused(&config, &[("network", "loopback")]), "");
+        assert!(refused(&config, &[("network", "host")]).contains("none, loopback"));
+        assert!(refused(&config, &[("allow", "192.0.2.1:80")]).contains("mode allow"));
+        assert!(refused(&config, &[("publish", "80")]).contains("no ports"));
+        assert!(refused(&config, &[("root-mode", "overlay")]).contains("no root"));
+        assert!(refused(&config, &[("root", "/srv")]).contains("no root"));
+        let write = [("write", "/srv")];
+        assert!(refused(&config, &write).contains("no run write"));
+        let generous = ServeConfig {
+            write: true,
+            ..ServeConfig::default()
+        };
+        assert_eq!(refused(&generous, &write), "", "the control");
+    }
+
+    #[test]
+    fn profiles_are_shipped_ones_and_those_that_are_listed() {
+        let mut config = ServeConfig::default();
+        assert_eq!(config.require_profile("python"), Ok(()));
+        for own in ["./python", "/etc/x.toml", "x.toml", "none-such"] {
+            assert!(config.require_profile(own).is_err(), "{own}");
+        }
+        config.profiles = vec!["sealed".to_owned()];
+        assert!(
+            config
+                .require_profile("python")
+                .unwrap_err()
+                .ends_with("but sealed")
+        );
+    }
+
+    #[test]
+    fn a_file_says_what_it_can() {
+        let load = |text: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            ServeConfig::load(Some(file.path())).map_err(|error| format!("{error:#}"))
+        };
+        let loaded = load("max_running = 3\nwrite = true\n[limits]\nmemory = \"1G\"\n").unwrap();
+        assert_eq!((loaded.max_running, loaded.write), (3, true));
+        assert_eq!(loaded.limits.memory, "1G");
+        assert_eq!(loaded.limits.wall, Ceilings::default().wall);
+        for (text, word) in [
+            ("max_runing = 3", "max_runing"),
+            ("max_running = 0", "at least 1"),
+            ("networks = [\"internet\"]", "none, loopback, allow, host"),
+            ("profiles = [\"pythn\"]", "not shipped"),
+            ("[limits]\nmemory = \"much\"", "limits"),
+        ] {
+            let error = load(text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

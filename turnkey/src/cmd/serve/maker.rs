@@ -1,0 +1,370 @@
+//! The process of one run: takes a caller's connection, and from it the request; makes the run; answers; ends.
+//!
+//! Until the jail is made, what the caller names is looked at with the caller's rights: first all of this process has them, which has no
+//! other thread then; later only a thread that opens a path ([`turnkey_jailer::ServedUser`]).
+
+use std::io::{IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Parser as _;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
+use turnkey_policy::{JailLimits, Policy};
+use turnkey_supervisor::service::{
+    CallerDescriptors, PASSED_ON, Packet, PacketLine, Refusal, RefusalCode, RunOrder, ServedPeer,
+};
+use turnkey_supervisor::{
+    CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
+    Strictness, Terminal, standard_error, standard_output,
+};
+
+use super::config::ServeConfig;
+use super::log::{ServiceEvent, ServiceLog};
+use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
+use crate::cmd::run::{self, CallerTerminal};
+use crate::colour;
+use crate::failure::Failure;
+
+/// The time in which a caller that has connected sends its request.
+const REQUEST: Duration = Duration::from_secs(5);
+/// The time, in seconds, in which a request becomes a run: it may name files that do not answer, and rules that take long to compile.
+const PREPARATION: u32 = 60;
+
+/// Makes one run.
+pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
+    let service_pid = Pid::from_raw(arguments.service);
+    die_with(service_pid)?;
+    // The listener has blocked those that it waits for, and a mask is inherited.
+    SigSet::all().thread_unblock()?;
+    let config = ServeConfig::load(arguments.config.as_deref())?;
+    // Out of the way of the caller's own.
+    let service = nix::unistd::dup(std::io::stdin())?;
+    fcntl(&service, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
+    let service = PacketLine::from(service);
+    let Some(came) = service.receive(None)? else {
+        // The service is over.
+        return Ok(0);
+    };
+    let (Packet::Caller, descriptors) = came? else {
+        return Ok(0);
+    };
+    let Some(connection) = descriptors.into_iter().next() else {
+        return Ok(0);
+    };
+    let (began, log) = (Instant::now(), ServiceLog::open()?);
+    let caller = Arc::new(PacketLine::from(connection));
+    let peer = ServedPeer::of(&*caller).map_err(|error| forbidden(error.to_string()));
+    let user = peer.as_ref().ok().map(|peer| peer.user.user);
+    let done = peer.and_then(|peer| {
+        let done = answered(&config, &caller, &peer, service_pid)?;
+        Ok((peer, done))
+    });
+    match done {
+        Ok((peer, done)) => {
+            let (code, report) = (done.report.exit_code(), sealed(&done)?);
+            log.tell(ServiceEvent::Ran {
+                user: peer.user.user,
+                caller: peer.pid,
+                run: &done.report.id,
+                exit_code: code,
+                milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            });
+            caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true)?;
+        }
+        Err(refusal) => {
+            log.tell(ServiceEvent::Refused {
+                user,
+                code: refusal.code as u32,
+                reason: &refusal.message,
+            });
+            caller.send(&Packet::Refused(refusal), &[], true)?;
+        }
+    }
+    // To the end of this process: its end is what frees the slot.
+    std::mem::forget(service);
+    Ok(0)
+}
+
+/// Ends this process with the service, also when that is killed, or has been by now.
+fn die_with(service: Pid) -> anyhow::Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    ensure!(Pid::parent() == service, "the service has ended");
+    Ok(())
+}
+
+fn refusal(code: RefusalCode, message: impl Into<String>, fix: &str) -> Refusal {
+    Refusal {
+        code,
+        message: message.into(),
+        fix: fix.to_owned(),
+    }
+}
+
+const LOCAL: &str = "run without the service: --local";
+
+fn malformed(error: impl std::fmt::Display) -> Refusal {
+    refusal(RefusalCode::Malformed, error.to_string(), "")
+}
+
+fn forbidden(message: impl Into<String>) -> Refusal {
+    refusal(RefusalCode::Forbidden, message, LOCAL)
+}
+
+fn broken(error: &anyhow::Error) -> Refusal {
+    let text = turnkey_supervisor::advice::explain(error);
+    refusal(RefusalCode::Failed, text, "")
+}
+
+/// The run that is asked for, which has been told to its caller but for the report.
+fn answered(
+    config: &ServeConfig,
+    caller: &Arc<PacketLine>,
+    peer: &ServedPeer,
+    service: Pid,
+) -> Result<FinishedRun, Refusal> {
+    let system = |error: std::io::Error| broken(&error.into());
+    nix::unistd::alarm::set(PREPARATION);
+    let came = caller
+        .receive(Some(REQUEST))
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::TimedOut => {
+                refusal(RefusalCode::Late, "no request came in 5 s", "")
+            }
+            _ => system(error),
+        })?;
+    let came = came.ok_or_else(|| malformed("the connection has ended"))?;
+    let (packet, descriptors) = came.map_err(malformed)?;
+    let Packet::Run(order) = packet else {
+        return Err(malformed("the first packet asks for no run"));
+    };
+    let descriptors = CallerDescriptors::check(descriptors)
+        .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
+    let arguments = parse(&order)?;
+    let events = descriptors.events;
+    if arguments.events.is_some() != events.is_some() {
+        return Err(malformed(
+            "--events goes with a fifth descriptor, and that with it",
+        ));
+    }
+    take_streams(&descriptors.streams).map_err(|errno| broken(&errno.into()))?;
+    drop(descriptors.streams);
+    be_like(peer).map_err(|error| broken(&error))?;
+    let environment: CallerEnvironment = order.variables.into_iter().collect();
+    let wanted = as_caller(peer, || {
+        nix::unistd::fchdir(&descriptors.directory).map_err(|errno| {
+            forbidden(format!("the current directory cannot be entered: {errno}"))
+        })?;
+        settle(config, &arguments, &environment)
+    });
+    let (settled, directory) = wanted.map_err(|error| broken(&error))??;
+    // A change of user has taken the death signal back, prctl(2), and so do those of threads for themselves: this one has none.
+    heed(Arc::clone(caller), service).map_err(|error| broken(&error))?;
+    let done = under(peer, &arguments, (settled, directory), events)?;
+    tell(&done, &arguments, &environment);
+    Ok(done)
+}
+
+/// The arguments of `run`, as far as a service does what they ask for.
+fn parse(order: &RunOrder) -> Result<RunArguments, Refusal> {
+    let program = std::iter::once("turnkey".into());
+    let words = program.chain(order.arguments.iter().cloned());
+    let parsed = CommandLine::try_parse_from(words).map_err(malformed)?;
+    let TurnkeyCommand::Run(arguments) = parsed.command else {
+        return Err(malformed("only `run` can be asked for"));
+    };
+    match unserved(&arguments) {
+        None => Ok(arguments),
+        Some(flag) => Err(forbidden(format!("the service does not do {flag}"))),
+    }
+}
+
+/// The first flag that only a run of the caller's own does.
+pub fn unserved(arguments: &RunArguments) -> Option<&'static str> {
+    let overrides = arguments.overrides.resolve().ok()?;
+    let strict = arguments.strictness.chosen() == Strictness::Whole;
+    let leaves = arguments.residence.chosen() == turnkey_supervisor::Residence::Kernel;
+    let flags = [
+        (arguments.export.destination().is_some(), "--export"),
+        (arguments.layer.keep.is_some(), "--keep"),
+        (arguments.layer.layer.is_some(), "--layer"),
+        (!arguments.sinks.to.is_empty(), "--to"),
+        (arguments.syscalls, "--syscalls"),
+        (!strict, "--unmonitored or --best-effort"),
+        (!leaves, "--leave-nothing"),
+        (overrides.texts("publish").next().is_some(), "--publish"),
+    ];
+    flags
+        .into_iter()
+        .find_map(|(is_set, flag)| is_set.then_some(flag))
+}
+
+/// The caller's streams become this process's: everything that a run does with them it does as for one of its own.
+fn take_streams([input, output, error]: &[OwnedFd; 3]) -> nix::Result<()> {
+    nix::unistd::dup2_stdin(input)?;
+    nix::unistd::dup2_stdout(output)?;
+    nix::unistd::dup2_stderr(error)
+}
+
+/// Takes from the caller's process what a jail inherits from its maker: priority, processors, mask of new files.
+fn be_like(peer: &ServedPeer) -> anyhow::Result<()> {
+    let pid = rustix::process::Pid::from_raw(peer.pid.cast_signed());
+    let nice = rustix::process::getpriority_process(pid)?;
+    // Not below that of the service itself.
+    let own = rustix::process::getpriority_process(None)?;
+    rustix::process::setpriority_process(None, nice.max(own))?;
+    let affinity = nix::sched::sched_getaffinity(Pid::from_raw(peer.pid.cast_signed()))?;
+    nix::sched::sched_setaffinity(Pid::from_raw(0), &affinity)?;
+    // Of the caller's alone from here on; the jail leaves them.
+    let groups: Vec<Gid> = peer.groups.iter().copied().map(Gid::from_raw).collect();
+    setgroups(&groups)?;
+    Ok(())
+}
+
+/// Does something with the caller's rights alone. This process has no other thread yet.
+fn as_caller<T>(peer: &ServedPeer, act: impl FnOnce() -> T) -> anyhow::Result<T> {
+    const FAILED: &str = "could not act as the caller";
+    setegid(Gid::from_raw(peer.user.group)).context(FAILED)?;
+    seteuid(Uid::from_raw(peer.user.user)).context(FAILED)?;
+    let done = act();
+    seteuid(Uid::from_raw(0)).context(FAILED)?;
+    setegid(Gid::from_raw(0)).context(FAILED)?;
+    Ok(done)
+}
+
+/// The policy for the request, within the ceilings.
+fn settle(
+    config: &ServeConfig,
+    arguments: &RunArguments,
+    environment: &CallerEnvironment,
+) -> Result<(SettledPolicy, RunDirectory), Refusal> {
+    config
+        .require_profile(&arguments.profile)
+        .map_err(forbidden)?;
+    let policy = load(arguments)?;
+    let ceilings = config.ceilings().map_err(|error| broken(&error))?;
+    config
+        .require_within(&policy, &ceilings)
+        .map_err(forbidden)?;
+    let directory = arguments
+        .directory
+        .chosen()
+        .map_err(|error| broken(&error))?;
+    let directory = RunDirectory {
+        environment: environment.clone(),
+        ..directory
+    };
+    let settled = SettledPolicy::new(policy, &arguments.command, &directory, Strictness::Whole)
+        .map_err(|error| broken(&error.into()))?;
+    Ok((settled, directory))
+}
+
+fn load(arguments: &RunArguments) -> Result<Policy, Refusal> {
+    run::load(&arguments.profile, &arguments.overrides).map_err(|failure| match failure {
+        Failure::Profile(error) => malformed(error),
+        Failure::Other(error) => broken(&error),
+    })
+}
+
+fn under(
+    peer: &ServedPeer,
+    arguments: &RunArguments,
+    (settled, directory): (SettledPolicy, RunDirectory),
+    events: Option<OwnedFd>,
+) -> Result<FinishedRun, Refusal> {
+    let failed = |error: anyhow::Error| broken(&error);
+    let wants_terminal = arguments.terminal.chosen().unwrap_or(false);
+    let terminal = wants_terminal.then(|| Terminal::with_output(std::io::stdout()));
+    let terminal = terminal.transpose().map_err(|error| failed(error.into()))?;
+    let request = RunRequest {
+        directory,
+        output: [standard_output(), standard_error()],
+        terminal,
+        capture: arguments.capture,
+        redact: !arguments.no_redact,
+        events: events.map(std::fs::File::from),
+        served: Some(peer.user),
+        ..RunRequest::new(arguments.command.clone())
+    };
+    let mut observer = StartedRun(CallerTerminal::silent(arguments.quiet));
+    let place = RunPlace::entered_before();
+    turnkey_supervisor::run(request, settled, place, &mut observer).map_err(failed)
+}
+
+/// The caller's terminal; from its start on a run has a clock of its own.
+struct StartedRun<'t>(CallerTerminal<'t>);
+
+impl RunObserver for StartedRun<'_> {
+    fn notice(&mut self, line: &str) {
+        self.0.notice(line);
+    }
+
+    fn remark(&mut self, line: &str) {
+        self.0.remark(line);
+    }
+
+    fn started(&mut self, _: &JailLimits) {
+        nix::unistd::alarm::cancel();
+    }
+}
+
+/// Passes on what the caller says while the run lasts, from a thread with which this process dies when the service does. A caller that
+/// hangs up wants no run.
+fn heed(caller: Arc<PacketLine>, service: Pid) -> anyhow::Result<()> {
+    let own = Pid::this();
+    let (tell, told) = std::sync::mpsc::channel();
+    let listen = move || {
+        let dies = die_with(service);
+        let is_tied = dies.is_ok();
+        let _ = tell.send(dies);
+        if is_tied {
+            listen_to(&caller, own);
+        }
+    };
+    std::thread::Builder::new().spawn(listen)?;
+    told.recv()?
+}
+
+fn listen_to(caller: &PacketLine, own: Pid) {
+    loop {
+        match caller.receive(None) {
+            Ok(Some(Ok((Packet::Signal(number), _)))) => {
+                let passed = PASSED_ON.into_iter().find(|known| *known as u32 == number);
+                if let Some(signal) = passed {
+                    let _ = kill(own, signal);
+                }
+            }
+            // What is no packet comes from nobody who means it.
+            _ => {
+                let _ = kill(own, Signal::SIGTERM);
+                return;
+            }
+        }
+    }
+}
+
+fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnvironment) {
+    let stream = std::io::stderr();
+    let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
+    run::tell_story(&done.report, arguments.quiet, colour);
+}
+
+/// The report in memory that nobody changes any more.
+fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
+    let mut text = Vec::new();
+    turnkey_report::json::write(&done.report, &mut text)?;
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let memory = memfd_create(c"turnkey-report", flags)?;
+    let mut file = std::fs::File::from(memory);
+    file.write_all(&text)?;
+    let seals = SealFlag::F_SEAL_SEAL
+        | SealFlag::F_SEAL_SHRINK
+        | SealFlag::F_SEAL_GROW
+        | SealFlag::F_SEAL_WRITE;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file.into())
+}
