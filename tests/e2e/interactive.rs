@@ -1,5 +1,7 @@
 //! A terminal for the program: `turnkey run -t`, and by itself where somebody sits at one. J49.
 
+mod tmux;
+
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices};
 use turnkey_expectations::expected;

@@ -20,11 +20,19 @@ pub struct Machine {
     /// True when root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
     in_user_namespace: bool,
     in_container: bool,
-    /// True when a hierarchy of control groups of version 2 is mounted.
-    has_groups: bool,
+    groups: Groups,
     types: Types,
     /// True when `bpf` is in the kernel's list of security modules; `None` when the list cannot be read.
     has_bpf_lsm: Option<bool>,
+}
+
+/// The hierarchy of control groups of version 2, in which the monitor finds a jail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Groups {
+    Writable,
+    /// As in a container that may make no groups.
+    ReadOnly,
+    Missing,
 }
 
 /// The types of the kernel, without which no program of the monitor is loaded.
@@ -61,7 +69,7 @@ pub fn look() -> Machine {
         in_user_namespace: is_elsewhere("user", FIRST_USERS),
         in_container: is_elsewhere("pid", FIRST_PROCESSES),
         // What another mount hides is in the list all the same.
-        has_groups: has_groups(&read("/proc/self/mounts"), |place| {
+        groups: groups(&read("/proc/self/mounts"), |place| {
             Path::new(place).join("cgroup.procs").exists()
         }),
         types: types(),
@@ -76,8 +84,10 @@ impl Machine {
     #[must_use]
     pub fn shows(&self) -> Shows {
         let is_hosts_root = self.is_root && !self.in_user_namespace;
-        let watches =
-            is_hosts_root && self.lacks.is_empty() && self.has_groups && self.types == Types::There;
+        let watches = is_hosts_root
+            && self.lacks.is_empty()
+            && self.groups == Groups::Writable
+            && self.types == Types::There;
         let makes_none =
             is_hosts_root && self.lacks.iter().any(|name| OF_EVERY_JAIL.contains(name));
         if watches {
@@ -114,9 +124,10 @@ impl Machine {
             Types::NoSys => "nothing is known of BTF, because /sys is not mounted",
             Types::Missing => "no BTF",
         };
-        let groups = match self.has_groups {
-            true => "control groups v2 are mounted",
-            false => "no control groups v2 are mounted",
+        let groups = match self.groups {
+            Groups::Writable => "control groups v2 are mounted",
+            Groups::ReadOnly => "control groups v2 are mounted read-only",
+            Groups::Missing => "no control groups v2 are mounted",
         };
         let lsm = match self.has_bpf_lsm {
             Some(true) => "BPF LSM acts (forbidden acts do not happen)",
@@ -152,13 +163,15 @@ impl Machine {
         if !self.is_root {
             return "run this as root";
         }
-        if !self.lacks.is_empty() && self.in_container {
+        let may_make_groups = self.groups != Groups::ReadOnly;
+        if self.in_container && (!self.lacks.is_empty() || !may_make_groups) {
             return "give the container all capabilities (docker run --privileged --cgroupns=host)";
         }
         if !self.lacks.is_empty() {
             return "run this as root with all capabilities";
         }
         match self.types {
+            Types::There if !may_make_groups => "remount the control groups read-write",
             Types::NoSys => "mount -t sysfs sysfs /sys",
             Types::Missing => "boot a kernel built with CONFIG_DEBUG_INFO_BTF",
             Types::There => "mount control groups, by the command that `turnkey run` names",
@@ -227,13 +240,22 @@ fn memory(meminfo: &str) -> u64 {
         / 1024
 }
 
-fn has_groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> bool {
-    let is_version_2 = |line: &str| {
-        let mut fields = line.split(' ').skip(1);
-        let place = fields.next().unwrap_or_default();
-        fields.next() == Some("cgroup2") && is_there(place)
-    };
-    mounts.lines().any(is_version_2)
+/// The best of what /proc/self/mounts lists.
+fn groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> Groups {
+    let mut found = Groups::Missing;
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        match fields[..] {
+            [_, place, "cgroup2", options, ..] if is_there(place) => {
+                if !options.split(',').any(|option| option == "ro") {
+                    return Groups::Writable;
+                }
+                found = Groups::ReadOnly;
+            }
+            _ => (),
+        }
+    }
+    found
 }
 
 fn types() -> Types {
@@ -276,7 +298,7 @@ mod tests {
             lacks: Vec::new(),
             in_user_namespace: false,
             in_container: false,
-            has_groups: true,
+            groups: Groups::Writable,
             types: Types::There,
             has_bpf_lsm: Some(true),
         }
@@ -308,7 +330,16 @@ mod tests {
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
-        assert!(lacking(|it| it.has_groups = false).contains("mount control groups"));
+        assert!(lacking(|it| it.groups = Groups::Missing).contains("mount control groups"));
+        let read_only = lacking(|it| it.groups = Groups::ReadOnly);
+        assert!(read_only.contains("groups read-write"), "{read_only}");
+        let read_only_in_a_container = lacking(|it| {
+            it.groups = Groups::ReadOnly;
+            it.in_container = true;
+        });
+        for part in ["mounted read-only", "docker run --privileged"] {
+            assert!(read_only_in_a_container.contains(part), "{part}");
+        }
         let user_in_a_container = lacking(|it| {
             it.is_root = false;
             it.in_container = true;
@@ -378,10 +409,22 @@ mod tests {
         let hybrid = "cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n\
                       none /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let there = |place: &str| place == "/sys/fs/cgroup/unified";
-        assert!(has_groups(hybrid, there));
-        assert!(!has_groups(hybrid, |_| false), "something hides it");
+        assert_eq!(groups(hybrid, there), Groups::Writable);
+        assert_eq!(
+            groups(hybrid, |_| false),
+            Groups::Missing,
+            "something hides it"
+        );
         let other = "cgroup /sys/fs/cgroup/unified cgroup rw 0 0\n";
-        assert!(!has_groups(other, there));
+        assert_eq!(groups(other, there), Groups::Missing);
+        let read_only = "cgroup /sys/fs/cgroup/unified cgroup2 ro,nosuid 0 0\n";
+        assert_eq!(groups(read_only, there), Groups::ReadOnly);
+        let both = format!("{read_only}{hybrid}");
+        assert_eq!(
+            groups(&both, there),
+            Groups::Writable,
+            "one of them is enough"
+        );
         assert!(holds_bpf("lockdown,capability,landlock,bpf\n"));
         assert!(!holds_bpf("lockdown,capability,bpfx\n") && !holds_bpf(""));
     }

@@ -2,14 +2,15 @@
 
 use turnkey_expectations::expected;
 
-use super::{passed, under};
+use super::under;
 
 expected!(
     not_on [ORDINARY_6_12, PROGRAMS_6_12],
     "a virtual machine of Java takes an emulated processor long: on this host"
 );
 
-/// Six programs in one: threads, a file, loopback, a child, a collection, an exception; and the interfaces.
+/// Six programs in one, each with another need: threads, a file, loopback, a child, ends of children, a heap that is full; then the
+/// interfaces, and a signal that its own handler answers.
 const SIX: &str = r#"import java.net.*;
 import java.nio.file.*;
 import java.util.*;
@@ -37,6 +38,14 @@ public class Six {
             }
         }
     }
+    static int end(String script) throws Exception {
+        return new ProcessBuilder("sh", "-c", script).start().waitFor();
+    }
+    static String fill() {
+        List<byte[]> all = new ArrayList<>();
+        try { while (true) all.add(new byte[1 << 20]); }
+        catch (OutOfMemoryError full) { all.clear(); return "full"; }
+    }
     public static void main(String[] arguments) throws Exception {
         System.out.println(threads());
         Path made = Files.writeString(Path.of("made"), "written");
@@ -44,20 +53,26 @@ public class Six {
         System.out.println(talk());
         Process child = new ProcessBuilder("uname", "-s").start();
         System.out.print(new String(child.getInputStream().readAllBytes()));
-        System.out.println(new TreeSet<>(List.of("the quick brown fox".split(" "))));
-        try { Objects.requireNonNull(null); } catch (NullPointerException caught) { System.out.println("caught"); }
+        System.out.println(end("exit 7") + " " + end("kill -9 $$"));
+        System.out.println(fill());
         System.out.println(NetworkInterface.networkInterfaces().map(NetworkInterface::getName).collect(Collectors.toList()));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("ended")));
+        end("kill -TERM " + ProcessHandle.current().pid());
+        Thread.sleep(9000);
     }
 }"#;
 
 #[test]
 fn a_program_is_compiled_and_run() {
     let run = under("java").option("--network loopback");
-    let ran = run.file("Six.java", SIX).run(&["java", "Six.java"]);
-    passed(
-        &ran,
-        "204\nwritten\nspoken\nLinux\n[brown, fox, quick, the]\ncaught\n[lo]\n",
+    let run = run.file("Six.java", SIX);
+    let ran = run.run(&["java", "-Xmx96m", "Six.java"]);
+    ran.expect_code(128 + 15);
+    ran.expect(
+        ran.stdout == "204\nwritten\nspoken\nLinux\n7 137\nfull\n[lo]\nended\n",
+        "what it prints outside",
     );
+    ran.expect(ran.at("/verdict") == "clean", "clean");
     ran.expect(
         !ran.stderr.contains("blocked"),
         "and nothing of it is stopped",

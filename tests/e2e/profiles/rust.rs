@@ -54,18 +54,24 @@ fn main() {
 }"#,
     ),
     (
-        "sorted",
-        r#"fn main() {
-    let words: std::collections::BTreeSet<_> = "the quick brown fox".split(' ').collect();
-    println!("{}", words.into_iter().collect::<Vec<_>>().join(" "));
+        "ends",
+        r#"use std::{env, os::unix::process::ExitStatusExt, process::{abort, exit, Command}};
+fn main() {
+    match env::args().nth(1).as_deref() {
+        Some("abort") => abort(),
+        Some("exit") => exit(7),
+        _ => (),
+    }
+    let end = |how: &str| Command::new(env::current_exe().unwrap()).arg(how).status().unwrap();
+    println!("{:?} {:?}", end("abort").signal(), end("exit").code());
 }"#,
     ),
     (
-        "caught",
+        "heap",
         r#"fn main() {
-    std::panic::set_hook(Box::new(|_| ()));
-    let caught = std::panic::catch_unwind(|| Vec::<u8>::new()[std::env::args().count()]);
-    println!("{}", caught.is_err());
+    let mut heap = vec![0; 256 << 20];
+    heap.iter_mut().step_by(4096).for_each(|byte| *byte = 1u8);
+    println!("{}", heap.iter().step_by(4096).map(|byte| u32::from(*byte)).sum::<u32>());
 }"#,
     ),
 ];
@@ -98,8 +104,8 @@ expected!(
     "six programs take an emulated processor long to compile; one is"
 );
 expected!(
-    six_programs_are_compiled_and_run: at_night,
-    "six programs are compiled; `profiles::rust::one_file` compiles one"
+    six_programs_are_compiled_and_run, a_heap_over_the_limit_is_its_parent_s_to_handle: at_night,
+    "programs are compiled; `profiles::rust::one_file` compiles one, and the limits are `limits::met::`"
 );
 #[test]
 fn six_programs_are_compiled_and_run() {
@@ -113,8 +119,8 @@ fn six_programs_are_compiled_and_run() {
         "written",
         "spoken",
         "Linux",
-        "brown fox quick the",
-        "true",
+        "Some(6) Some(7)",
+        "65536",
     ] {
         ran.expect(ran.stdout.lines().any(|told| told == line), line);
     }
@@ -135,4 +141,18 @@ fn one_file_is_compiled_by_the_toolchain_that_was_chosen() {
         .iter()
         .any(|one| one["path"] == "hello");
     ran.expect(made, "and made a program");
+}
+
+#[test]
+fn a_heap_over_the_limit_is_its_parent_s_to_handle() {
+    let fills = "fn main() { loop { std::mem::forget(vec![1u8; 1 << 20]); } }";
+    let run = under("rust")
+        .option("--memory 700M")
+        .file("fills.rs", fills);
+    let ran = run.shell("rustc fills.rs && ./fills; echo ended $?");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "ended 137\n", "the child was killed");
+    let mut findings = ran.list("/findings").iter();
+    let is_told = findings.any(|finding| finding["id"] == "turnkey:memory");
+    ran.expect(is_told, "and that is told");
 }
