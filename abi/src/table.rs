@@ -135,7 +135,7 @@ pub const OWN_PLACE: usize = 16;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnPlace {
-    /// Its path with a slash behind it, as words of memory.
+    /// The path with a slash behind it, as words of memory.
     pub path: [u64; OWN_PLACE / 8],
     /// The bits of it that count; zeros for an entry that is not in use.
     pub mask: [u64; OWN_PLACE / 8],

@@ -26,7 +26,7 @@ pub struct Beginning<'a> {
 /// A directory that nothing gets to but what the program makes there, and in which nothing is that a rule on what is present speaks of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LackingPlace {
-    /// Its path in the jail.
+    /// The path in the jail.
     pub path: PathBuf,
     /// True when symlinks are in it, which may lead elsewhere.
     pub linked: bool,

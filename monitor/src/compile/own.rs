@@ -21,7 +21,7 @@ pub(super) struct OwnPlaces {
 }
 
 impl OwnPlaces {
-    /// Those that the rules know of. One that does not fit the table is a place like others.
+    /// The places that the rules know of. One that does not fit the table is a place like others.
     pub(super) fn of(rules: &[Rule]) -> Self {
         let known = rules.iter().find(|rule| !rule.lacking.is_empty());
         let known = known.map_or(&[][..], |rule| &rule.lacking);

@@ -185,7 +185,7 @@ fn at_moments(moments: std::ops::Range<u64>) {
             .command(&["sh", "-c", &program])
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
+            .expect("turnkey can be started");
         std::thread::sleep(Duration::from_millis(moment * 7 % 190));
         let makers = service.makers();
         let victim = match moment % 4 {
@@ -203,13 +203,13 @@ fn at_moments(moments: std::ops::Range<u64>) {
         }
         if moment % 4 == 0 {
             service.end_by(Signal::SIGKILL);
-            child.wait().unwrap();
+            child.wait().expect("a child can be waited for");
             Service::nothing_is_left(&makers);
             service.start_again();
         } else {
             // Where the victim was no part of this run, it goes on.
             let _ = child.kill();
-            child.wait().unwrap();
+            child.wait().expect("a child can be waited for");
         }
         eventually("its program is gone", || !is_alive());
         served(&service).run(&["true"]).expect_code(0);
