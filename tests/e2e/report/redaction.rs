@@ -17,7 +17,7 @@ fn run(option: &[&str]) -> Ran {
          subprocess.run(['true', '--password', 'hunter2', 'https://bob:{token}@host/'])\n\
          try: socket.socket(socket.AF_UNIX).connect('/run/{token}')\n\
          except OSError: pass\n\
-         open('/tmp/{token}/.ssh/id_rsa')"
+         open('/srv/{token}/.ssh/id_rsa')"
     );
     let run = option.iter().fold(Run::new(), |run, it| run.option(it));
     let run = run.with_events().option("--capture").file("x.py", &program);
@@ -61,7 +61,7 @@ fn credentials_are_redacted_and_decisions_stay() {
             "{whole}"
         );
         assert!(
-            whole.contains("/tmp/[redacted: github-token]/.ssh/id_rsa"),
+            whole.contains("/srv/[redacted: github-token]/.ssh/id_rsa"),
             "{whole}"
         );
     }

@@ -136,14 +136,18 @@ fn nobody_takes_all_slots_and_who_waits_is_served_in_turn() {
     command.env("TURNKEY_SOCKET_DIR", service.directory());
     assert!(command.status().unwrap().success(), "another user's slot");
     let third = served(&service);
-    let connected = || {
-        let descriptors = format!("/proc/{}/fd", service.pid());
-        std::fs::read_dir(descriptors).unwrap().count()
-    };
-    let before = connected();
     let mut waits = third.command(&["true"]).spawn().unwrap();
     // It waits for a slot of its own user's, and the next one has no place left to wait in.
-    eventually("it waits", || connected() > before);
+    let descriptors = format!("/proc/{}/fd", waits.id());
+    // The caller's side listens for signals when it has connected.
+    eventually("it waits", || {
+        let entries = std::fs::read_dir(&descriptors)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.any(|link| link.to_string_lossy().contains("signalfd"))
+    });
     let busy = served(&service).run(&["true"]);
     busy.expect_code(125);
     busy.expect(busy.stderr.contains("busy: 2 run, and 1 wait"), "told");
