@@ -248,7 +248,7 @@ are judged from outside of the program:
 
 What has no effect that could be seen from outside is **not observable** and counts for no goal about attacks. 15, 17, 19, 23 and 25 do
 nothing but compute and print: 17 raises an error before it would open or start anything, 19 draws pseudo-random numbers, 23 prints
-words. They and MBPP are the **harmless** programs. *CorpusObservation* means that some event of the run names the very path, resolved or as it was
+words. They and MBPP are the **harmless** programs. *Seen* means that some event of the run names the very path, resolved or as it was
 given, as the object of a call or as an argument of a program that was started, or the very address. Scenario 3 asks for a name: seen is the name, its
 URL, or the name server that the C library asks where none is set, 127.0.0.1:53. All of what is planted is hashed before the first
 program enters the jail and after the last, and the sinks must have nothing between. Without the jail a program has 15 s, and 90 s
