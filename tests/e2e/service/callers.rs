@@ -34,7 +34,7 @@ fn shows(ran: &Ran) -> bool {
     ran.stdout.contains(SECRET) || ran.stderr.contains(SECRET)
 }
 
-/// As an ordinary user by the service, and as root without it.
+/// A run by an ordinary user through the service, and one by root without it.
 fn both(service: &Service, options: &[&str], script: &str) -> (Ran, Ran) {
     let with = |run: Run| {
         let run = options.iter().fold(run, |run, option| run.option(option));
@@ -64,6 +64,11 @@ fn what_is_closed_to_the_caller_is_closed_to_the_service() {
             served.expect(!shows(&served), &option);
             served.expect_code(125);
         }
+        // Its name can be had by everybody, and a handle of it.
+        let run = Run::new().served_at(&service.directory());
+        let served = run.option(&format!("--read {path}")).run(&["true"]);
+        served.expect_code(125);
+        served.expect(served.stderr.contains("no such right itself"), "why");
     }
 }
 

@@ -288,3 +288,19 @@ print(count)";
     assert!(count > 1000, "the control: it was a flood: {count}");
     turnkey_tests::measured(&format!("{count} connections in 3 s"));
 }
+
+#[test]
+fn output_that_nobody_takes_holds_no_slot_without_its_caller() {
+    let service = Service::start("ready = 0\n");
+    let (kept, full) = std::io::pipe().unwrap();
+    let run = served(&service);
+    let mut child = run.command(&["yes"]).stdout(full).spawn().unwrap();
+    eventually("a process makes the run", || !service.makers().is_empty());
+    let makers = service.makers();
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The reading end is open all the time.
+    Service::nothing_is_left(&makers);
+    drop(kept);
+}

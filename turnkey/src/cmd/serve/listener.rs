@@ -1,6 +1,6 @@
 //! The listener of a service: accepts callers, holds the slots and the queue, and hands each caller to a process of its own.
 //!
-//! It is single-threaded, opens nothing that a caller names and reads no request. It never waits for one caller: what it sends is sent
+//! A single thread, which opens nothing that a caller names, reads no request and waits for no single caller: what is sent is sent
 //! without waiting, or not at all.
 
 use std::fs::File;
@@ -9,12 +9,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::{Mode, SFlag, lstat};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, accept_with, bind, listen, socket_with, socketpair,
 };
@@ -75,7 +76,11 @@ impl<'c> Listener<'c> {
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, LINE_TYPE, flags, None)?;
-        bind(&socket, &SocketAddrUnix::new(&path)?).with_context(made)?;
+        // Nobody connects before it is known who may.
+        let before = nix::sys::stat::umask(Mode::from_bits_truncate(0o777));
+        let bound = bind(&socket, &SocketAddrUnix::new(&path)?);
+        nix::sys::stat::umask(before);
+        bound.with_context(made)?;
         open_to(&path, &config.group)?;
         listen(&socket, BACKLOG)?;
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
@@ -292,10 +297,8 @@ fn turn_away(
 }
 
 fn make_directory(directory: &Path) -> Result<(), Errno> {
-    use nix::sys::stat::{Mode, SFlag, lstat};
-    use nix::unistd::mkdir;
     let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
-    match mkdir(directory, mode) {
+    match nix::unistd::mkdir(directory, mode) {
         Ok(()) | Err(Errno::EEXIST) => {}
         Err(errno) => return Err(errno),
     }
@@ -317,7 +320,7 @@ fn lock(directory: &Path) -> anyhow::Result<Flock<File>> {
         | nix::fcntl::OFlag::O_RDWR
         | nix::fcntl::OFlag::O_NOFOLLOW
         | nix::fcntl::OFlag::O_CLOEXEC;
-    let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+    let mode = Mode::S_IRUSR | Mode::S_IWUSR;
     let file = nix::fcntl::open(&path, flags, mode)
         .with_context(|| format!("{} cannot be opened", path.display()))?;
     Flock::lock(File::from(file), FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno
@@ -343,10 +346,9 @@ fn open_to(path: &Path, group: &str) -> anyhow::Result<()> {
     let group = found.unwrap_or(nix::unistd::Gid::from_raw(0));
     let root = nix::unistd::Uid::from_raw(0);
     nix::unistd::chown(path, Some(root), Some(group))?;
-    let mode = nix::sys::stat::Mode::from_bits_truncate(0o660);
+    let mode = Mode::from_bits_truncate(0o660);
     let at = nix::fcntl::AT_FDCWD;
     let follow = nix::sys::stat::FchmodatFlags::FollowSymlink;
     nix::sys::stat::fchmodat(at, path, mode, follow)?;
-    ensure!(path.exists(), "the socket is gone again");
     Ok(())
 }

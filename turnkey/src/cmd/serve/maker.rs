@@ -34,6 +34,10 @@ use crate::failure::Failure;
 const REQUEST: Duration = Duration::from_secs(5);
 /// The time, in seconds, in which a request becomes a run: it may name files that do not answer, and rules that take long to compile.
 const PREPARATION: u32 = 60;
+/// The time, in seconds, in which the caller takes what is left of the output, behind the longest that the program may run.
+const UNREAD: u32 = 30;
+/// The time, in seconds, in which a run ends when its caller has hung up; its program has two of them to end by itself.
+const ABANDONED: u32 = 4;
 
 /// Makes one run.
 pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
@@ -295,7 +299,8 @@ fn under(
     turnkey_supervisor::run(request, settled, place, &mut observer).map_err(failed)
 }
 
-/// The caller's terminal; from its start on a run has a clock of its own.
+/// The caller's terminal. From its start on a run has a clock of its own, and a caller that takes no output holds the slot not much
+/// longer.
 struct StartedRun<'t>(CallerTerminal<'t>);
 
 impl RunObserver for StartedRun<'_> {
@@ -307,8 +312,9 @@ impl RunObserver for StartedRun<'_> {
         self.0.remark(line);
     }
 
-    fn started(&mut self, _: &JailLimits) {
-        nix::unistd::alarm::cancel();
+    fn started(&mut self, limits: &JailLimits) {
+        let longest = u32::try_from(limits.wall.as_secs()).unwrap_or(u32::MAX);
+        nix::unistd::alarm::set(longest.saturating_add(UNREAD));
     }
 }
 
@@ -341,6 +347,8 @@ fn listen_to(caller: &PacketLine, own: Pid) {
             // What is no packet comes from nobody who means it.
             _ => {
                 let _ = kill(own, Signal::SIGTERM);
+                // A full pipe that nobody reads may hold up what is left of the run.
+                nix::unistd::alarm::set(ABANDONED);
                 return;
             }
         }
