@@ -34,7 +34,7 @@ impl CallerEnvironment {
         path.is_absolute().then_some(path)
     }
 
-    /// Every variable with its value, in the order of their names.
+    /// The variables with their values, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
         self.0.iter()
     }

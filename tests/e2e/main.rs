@@ -9,6 +9,7 @@ expected!(
     "run the command, most of them watched, in places that root has made"
 );
 
+mod again;
 mod allowed;
 mod attach;
 mod behaviours;

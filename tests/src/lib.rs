@@ -32,7 +32,7 @@ pub struct Run {
     /// Outside of the working directory, which is looked at for what a run left in it.
     reports: tempfile::TempDir,
     options: Vec<String>,
-    /// As a caller without any privilege: this user, of the group with the same number.
+    /// A caller without any privilege: this user, of the group with the same number.
     caller: Option<u32>,
     /// The directory of the socket of the service that makes it.
     service: Option<PathBuf>,

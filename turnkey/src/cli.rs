@@ -212,7 +212,7 @@ pub struct RunArguments {
     /// The residence of the monitor's programs.
     #[command(flatten)]
     pub residence: ResidenceArguments,
-    /// Whether the service makes the run.
+    /// The choice between the service and this process.
     #[command(flatten)]
     pub service: ServiceArguments,
     /// The layer that outlives the run.

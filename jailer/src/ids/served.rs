@@ -63,7 +63,7 @@ impl ServedUser {
 /// The supplementary groups of who connected a Unix socket, unix(7) `SO_PEERGROUPS`: at that moment, whatever it has become since.
 ///
 /// # Errors
-/// Those of getsockopt(2).
+/// The errors of getsockopt(2).
 pub fn peer_groups(socket: impl AsFd) -> Result<Vec<u32>, Errno> {
     crate::sys::peer_groups(socket.as_fd())
 }

@@ -41,7 +41,7 @@ impl PacketLine {
     /// where `patient` is false.
     ///
     /// # Errors
-    /// When it is too large, and those of sendmsg(2).
+    /// The errors of sendmsg(2), and one for what is too large.
     pub fn send(
         &self,
         packet: &Packet,
@@ -65,7 +65,7 @@ impl PacketLine {
     /// Takes the next packet, which may be none of ours; `None` at the end of the connection. Its descriptors close on exec.
     ///
     /// # Errors
-    /// Those of recvmsg(2), `TimedOut` when nothing has come by then.
+    /// The errors of recvmsg(2); `TimedOut` when nothing has come by then.
     pub fn receive(&self, patience: Option<Duration>) -> std::io::Result<Option<Received>> {
         if let Some(patience) = patience {
             let mut waited = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];

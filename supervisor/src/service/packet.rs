@@ -69,7 +69,7 @@ pub enum RefusalCode {
     Forbidden = 403,
     /// The request came too late.
     Late = 408,
-    /// As many wait as may wait.
+    /// No place left to wait in.
     Busy = 503,
     /// The service has failed.
     Failed = 500,
@@ -91,7 +91,7 @@ pub enum PacketError {
     /// No header of ours.
     #[error("it does not begin as a packet of turnkey's")]
     Foreign,
-    /// Of another turnkey.
+    /// The version of another turnkey.
     #[error(
         "it is of version {0} of the protocol, and this is version {VERSION}; use one version of turnkey"
     )]

@@ -40,7 +40,7 @@ pub struct ServeRunArguments {
     pub service: i32,
 }
 
-/// Whether a service makes the run.
+/// The choice between the service and this process.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub struct ServiceArguments {

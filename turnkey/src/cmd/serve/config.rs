@@ -131,7 +131,9 @@ impl ServeConfig {
     /// # Errors
     /// When one is no value of its flag.
     pub fn ceilings(&self) -> anyhow::Result<JailLimits> {
-        let flags = self.limits.flags();
+        let named = self.limits.named();
+        let flags: Vec<_> = named.map(|(name, text)| (flag(name), text)).collect();
+        let flags = flags.iter().map(|(flag, text)| (flag.as_str(), *text));
         let overrides = Overrides::from_flags(flags).context("`[limits]` has an unknown key")?;
         let no_files = |path: &str| Err(path.to_owned());
         let loaded = turnkey_policy::load("untrusted", &no_files, &overrides);
@@ -193,7 +195,7 @@ impl ServeConfig {
                 return Err(format!(
                     "the service gives less than the {} that is asked for: --{} {} at most",
                     key.name,
-                    key.name.replace('_', "-"),
+                    flag(key.name),
                     self.limits.text(key.name)
                 ));
             }
@@ -232,14 +234,11 @@ impl Ceilings {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         Self::NAMES.into_iter().map(|name| (name, self.text(name)))
     }
+}
 
-    fn flags(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        const FLAGS: [&str; 7] = [
-            "memory", "pids", "cpu", "wall", "cpu-time", "output", "disk",
-        ];
-        let texts = Self::NAMES.iter().map(|name| self.text(name));
-        FLAGS.into_iter().zip(texts)
-    }
+/// The flag of a key of limits.
+fn flag(key: &str) -> String {
+    key.replace('_', "-")
 }
 
 fn exceeds(asked: &KeyValue, most: &KeyValue) -> bool {

@@ -60,7 +60,7 @@ impl ServiceLog {
     /// The log of a process whose standard error is the service's.
     ///
     /// # Errors
-    /// Those of copying a descriptor.
+    /// The errors of copying a descriptor.
     pub fn open() -> std::io::Result<ServiceLog> {
         let copy = std::io::stderr().as_fd().try_clone_to_owned()?;
         Ok(ServiceLog(File::from(copy)))

@@ -23,7 +23,7 @@ impl<T> CallerQueue<T> {
         self.waiting.len()
     }
 
-    /// Every caller that waits, in their order.
+    /// The callers that wait, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.waiting.iter().map(|(_, caller)| caller)
     }
