@@ -6,12 +6,14 @@
 
 use std::path::PathBuf;
 
+mod allowance;
 mod client;
 mod descriptors;
 mod line;
 mod packet;
 mod peer;
 
+pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor};
 pub use line::{LINE_TYPE, PacketLine};

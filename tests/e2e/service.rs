@@ -7,6 +7,7 @@ use std::process::Command;
 use turnkey_tests::{SERVED, Service};
 
 mod again;
+mod allowance;
 mod callers;
 mod lifetime;
 mod requests;
