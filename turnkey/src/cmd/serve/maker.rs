@@ -3,24 +3,23 @@
 //! Until the jail is made, what the caller names is looked at with the caller's rights: first all of this process has them, which has no
 //! other thread then; later only a thread that opens a path ([`turnkey_jailer::ServedUser`]).
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::Parser as _;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
 use turnkey_jailer::served;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_supervisor::service::{
-    CallerAllowance, CallerDescriptors, PASSED_ON, Packet, PacketLine, Refusal, RefusalCode,
-    RunOrder, ServedCaller, ServedPeer,
+    CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
+    Refusal, RefusalCode, RunOrder, ServedCaller, ServedPeer, memory,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
@@ -146,10 +145,7 @@ fn answered(
             _ => system(error),
         })?;
     let came = came.ok_or_else(|| malformed("the connection has ended"))?;
-    let (packet, descriptors) = came.map_err(malformed)?;
-    let Packet::Run(order) = packet else {
-        return Err(malformed("the first packet asks for no run"));
-    };
+    let (order, descriptors) = words(came.map_err(malformed)?)?;
     let descriptors = CallerDescriptors::check(descriptors)
         .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
     let arguments = parse(&order)?;
@@ -178,6 +174,23 @@ fn answered(
     let done = under(&arguments, wanted, events)?;
     tell(&done, &arguments, &environment);
     Ok(done)
+}
+
+/// The words of the first packet, and the descriptors of a run.
+fn words(
+    (packet, mut descriptors): (Packet, Vec<OwnedFd>),
+) -> Result<(RunOrder, Vec<OwnedFd>), Refusal> {
+    let order = match packet {
+        Packet::Run(order) => order,
+        Packet::LongRun => {
+            let memory = descriptors.pop().ok_or(PacketError::Length);
+            let words = memory.and_then(|memory| memory::read_sealed(memory, MOST_ORDER));
+            let order = words.and_then(|words| RunOrder::decode(&words));
+            order.map_err(malformed)?
+        }
+        _ => return Err(malformed("the first packet asks for no run")),
+    };
+    Ok((order, descriptors))
 }
 
 /// The arguments of `run`, as far as a service does what they ask for.
@@ -404,14 +417,5 @@ fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnviro
 fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
     let mut text = Vec::new();
     turnkey_report::json::write(&done.report, &mut text)?;
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let memory = memfd_create(c"turnkey-report", flags)?;
-    let mut file = std::fs::File::from(memory);
-    file.write_all(&text)?;
-    let seals = SealFlag::F_SEAL_SEAL
-        | SealFlag::F_SEAL_SHRINK
-        | SealFlag::F_SEAL_GROW
-        | SealFlag::F_SEAL_WRITE;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(file.into())
+    Ok(memory::sealed(&text)?)
 }
