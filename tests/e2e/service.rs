@@ -11,6 +11,7 @@ mod allowance;
 mod callers;
 mod lifetime;
 mod requests;
+mod stalled;
 
 /// A program by a user who may use the service.
 fn as_served(service: &Service, program: &str, directory: &Path) -> Command {

@@ -38,7 +38,7 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     log.tell(ServiceEvent::Serving { socket: &socket });
     let served = listener.serve(&log);
     log.tell(ServiceEvent::Ending);
-    listener.end();
+    listener.end(&log);
     Ok(served.map(|()| 0)?)
 }
 

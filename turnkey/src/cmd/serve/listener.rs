@@ -32,6 +32,8 @@ use crate::output;
 const BACKLOG: i32 = 128;
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// The time in which a process ends that was killed, unless the kernel holds it.
+const KILLED: Duration = Duration::from_secs(2);
 
 /// A process that makes one run.
 struct RunMaker {
@@ -114,7 +116,7 @@ impl<'c> Listener<'c> {
     }
 
     /// Ends the runs, with a moment for each to end by itself.
-    pub fn end(mut self) {
+    pub fn end(mut self, log: &ServiceLog) {
         self.waiting.retain(|_| false);
         for maker in &self.makers {
             let pid = nix::unistd::Pid::from_raw(maker.process.id().cast_signed());
@@ -130,7 +132,19 @@ impl<'c> Listener<'c> {
         }
         for maker in &mut self.makers {
             let _ = maker.process.kill();
-            let _ = maker.process.wait();
+        }
+        let deadline = Instant::now() + KILLED;
+        let is_over =
+            |maker: &mut RunMaker| maker.process.try_wait().is_ok_and(|end| end.is_some());
+        while !self.makers.is_empty() && Instant::now() < deadline {
+            self.makers.retain_mut(|maker| !is_over(maker));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // In a call of a file system that answers nobody: dead once that call ends, and nothing waits for it.
+        for maker in &self.makers {
+            log.tell(ServiceEvent::Stuck {
+                process: maker.process.id(),
+            });
         }
     }
 

@@ -47,6 +47,11 @@ pub enum ServiceEvent<'e> {
     },
     /// The service ends.
     Ending,
+    /// A process of a run was killed and has not ended: a file system that its caller named holds it in a call, until that is answered.
+    Stuck {
+        /// The process.
+        process: u32,
+    },
 }
 
 #[derive(Serialize)]
