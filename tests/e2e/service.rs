@@ -9,6 +9,8 @@ use turnkey_tests::{SERVED, Service};
 mod again;
 mod allowance;
 mod callers;
+mod counted;
+mod follow;
 mod lifetime;
 mod requests;
 mod stalled;

@@ -81,7 +81,8 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
-    const ALL: [RefusalCode; 5] = [
+    /// Every kind.
+    pub const ALL: [RefusalCode; 5] = [
         RefusalCode::Malformed,
         RefusalCode::Forbidden,
         RefusalCode::Late,

@@ -1,6 +1,7 @@
 //! `turnkey serve`: makes runs for callers without privileges.
 
 mod config;
+mod counters;
 mod listener;
 mod log;
 mod maker;

@@ -24,6 +24,7 @@ use turnkey_supervisor::service::{
 };
 
 use super::config::ServeConfig;
+use super::counters::ServiceCounters;
 use super::log::{ServiceEvent, ServiceLog};
 use super::queue::CallerQueue;
 use crate::output;
@@ -35,13 +36,16 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The time in which a process ends that was killed, unless the kernel holds it.
 const KILLED: Duration = Duration::from_secs(2);
 
+/// The signal that asks for the counters.
+const ASKED: Signal = Signal::SIGUSR1;
+
 /// A process that makes one run.
 struct RunMaker {
     process: Child,
     /// Closed by its end.
     line: PacketLine,
-    /// The user for whom it makes one; `None` while it stands ready.
-    user: Option<u32>,
+    /// The user for whom it makes one, and since when; `None` while it stands ready.
+    serves: Option<(u32, Instant)>,
 }
 
 /// The service.
@@ -52,6 +56,7 @@ pub struct Listener<'c> {
     signals: SignalFd,
     makers: Vec<RunMaker>,
     waiting: CallerQueue<PacketLine>,
+    counters: ServiceCounters,
     /// Held as long as this service is the one of its directory.
     _lock: Flock<File>,
 }
@@ -85,10 +90,12 @@ impl<'c> Listener<'c> {
         bound.with_context(made)?;
         open_to(&path, &config.group)?;
         listen(&socket, BACKLOG)?;
-        let ending: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
-        ending.thread_block()?;
+        let heeded: SigSet = [Signal::SIGTERM, Signal::SIGINT, ASKED]
+            .into_iter()
+            .collect();
+        heeded.thread_block()?;
         let signals =
-            SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+            SignalFd::with_flags(&heeded, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Listener {
             config,
             file,
@@ -96,6 +103,7 @@ impl<'c> Listener<'c> {
             signals,
             makers: Vec::new(),
             waiting: CallerQueue::new(config.queue),
+            counters: ServiceCounters::default(),
             _lock: lock,
         })
     }
@@ -107,7 +115,7 @@ impl<'c> Listener<'c> {
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready()?;
-            if self.wait(PollTimeout::NONE)? {
+            if self.wait(PollTimeout::NONE, log)? {
                 return Ok(());
             }
             self.accept(log);
@@ -126,7 +134,7 @@ impl<'c> Listener<'c> {
         while !self.makers.is_empty() && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-            if self.wait(left).is_err() {
+            if self.wait(left, log).is_err() {
                 break;
             }
         }
@@ -149,7 +157,7 @@ impl<'c> Listener<'c> {
     }
 
     /// Waits until something has happened, and forgets who is gone. True when the service is to end.
-    fn wait(&mut self, most: PollTimeout) -> anyhow::Result<bool> {
+    fn wait(&mut self, most: PollTimeout, log: &ServiceLog) -> anyhow::Result<bool> {
         let makers = self.makers.iter().map(|maker| maker.line.as_fd());
         let mut waited: Vec<PollFd<'_>> = [self.socket.as_fd(), self.signals.as_fd()]
             .into_iter()
@@ -172,15 +180,31 @@ impl<'c> Listener<'c> {
         let mut gone = has[2..first_waiting].iter();
         self.makers.retain_mut(|maker| {
             let is_over = *gone.next().unwrap_or(&false);
-            if is_over {
-                // It has closed its line with its last act.
-                let _ = maker.process.wait();
+            // It has closed its line with its last act.
+            if is_over && let (Ok(status), Some((_, since))) = (maker.process.wait(), maker.serves)
+            {
+                self.counters.ended(status, since.elapsed());
             }
             !is_over
         });
         let mut hung_up = has[first_waiting..].iter();
         self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
-        Ok(has[1] && self.signals.read_signal()?.is_some())
+        let mut is_to_end = false;
+        while let Some(signal) = self.signals.read_signal()? {
+            match i32::try_from(signal.ssi_signo) {
+                Ok(number) if number == ASKED as i32 => self.tell_counters(log),
+                _ => is_to_end = true,
+            }
+        }
+        Ok(is_to_end)
+    }
+
+    fn tell_counters(&self, log: &ServiceLog) {
+        log.tell(ServiceEvent::Counted {
+            running: self.running(None),
+            waiting: self.waiting.len(),
+            counters: &self.counters,
+        });
     }
 
     /// Takes those who have connected into the queue, or turns them away. Of a flood no more than the kernel held at once, so that those
@@ -195,11 +219,13 @@ impl<'c> Listener<'c> {
                 Ok(peer) => {
                     let user = peer.user.user;
                     if let Some(loser) = self.waiting.push(user, line) {
+                        self.counters.refused(RefusalCode::Busy);
                         turn_away(&loser, None, (RefusalCode::Busy, self.busy()), log);
                     }
                 }
                 Err(PeerError::Gone) => {}
                 Err(error) => {
+                    self.counters.refused(RefusalCode::Forbidden);
                     let refusal = (RefusalCode::Forbidden, error.to_string());
                     turn_away(&line, error.user(), refusal, log);
                 }
@@ -227,7 +253,7 @@ impl<'c> Listener<'c> {
     }
 
     fn hand_over(&mut self, user: u32, caller: &PacketLine) -> anyhow::Result<()> {
-        let is_ready = |maker: &RunMaker| maker.user.is_none();
+        let is_ready = |maker: &RunMaker| maker.serves.is_none();
         let place = match self.makers.iter().position(is_ready) {
             Some(place) => place,
             None => {
@@ -236,7 +262,7 @@ impl<'c> Listener<'c> {
             }
         };
         let maker = &mut self.makers[place];
-        maker.user = Some(user);
+        maker.serves = Some((user, Instant::now()));
         // One that has died since takes nothing: the caller sees the connection end.
         let _ = maker.line.send(&Packet::Caller, &[caller.as_fd()], false);
         Ok(())
@@ -250,7 +276,7 @@ impl<'c> Listener<'c> {
     /// Has as many processes ready as configured, as far as there are slots.
     fn stand_ready(&mut self) -> anyhow::Result<()> {
         let ready = self.config.ready.min(self.config.max_running);
-        let is_ready = |maker: &&RunMaker| maker.user.is_none();
+        let is_ready = |maker: &&RunMaker| maker.serves.is_none();
         while self.makers.iter().filter(is_ready).count() < ready
             && self.makers.len() < self.config.max_running
         {
@@ -275,7 +301,7 @@ impl<'c> Listener<'c> {
         Ok(RunMaker {
             process,
             line: own.into(),
-            user: None,
+            serves: None,
         })
     }
 }
@@ -283,8 +309,8 @@ impl<'c> Listener<'c> {
 fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
     let counts = |maker: &&RunMaker| {
         maker
-            .user
-            .is_some_and(|own| user.is_none_or(|user| user == own))
+            .serves
+            .is_some_and(|(own, _)| user.is_none_or(|user| user == own))
     };
     makers.iter().filter(counts).count()
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::SystemTime;
 
+use super::counters::ServiceCounters;
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -44,6 +45,16 @@ pub enum ServiceEvent<'e> {
         exit_code: u8,
         /// From the connection to the report.
         milliseconds: u64,
+    },
+    /// The counters, since somebody has asked for them by SIGUSR1.
+    Counted {
+        /// Runs that are made now.
+        running: usize,
+        /// Callers that wait for a slot.
+        waiting: usize,
+        /// Those that are gone.
+        #[serde(flatten)]
+        counters: &'e ServiceCounters,
     },
     /// The service ends.
     Ending,

@@ -27,6 +27,7 @@ use turnkey_supervisor::{
 };
 
 use super::config::ServeConfig;
+use super::counters::status_of;
 use super::log::{ServiceEvent, ServiceLog};
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
@@ -71,7 +72,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         let done = answered(&config, &caller, &peer, service_pid)?;
         Ok((peer, done))
     });
-    match done {
+    let status = match done {
         Ok((peer, done)) => {
             let (code, report) = (done.report.exit_code(), sealed(&done)?);
             log.tell(ServiceEvent::Ran {
@@ -81,7 +82,9 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 exit_code: code,
                 milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
-            caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true)?;
+            // Who has hung up takes no answer.
+            let _ = caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true);
+            0
         }
         Err(refusal) => {
             log.tell(ServiceEvent::Refused {
@@ -89,12 +92,14 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 code: refusal.code as u32,
                 reason: &refusal.message,
             });
-            caller.send(&Packet::Refused(refusal), &[], true)?;
+            let status = status_of(refusal.code);
+            let _ = caller.send(&Packet::Refused(refusal), &[], true);
+            status
         }
-    }
+    };
     // To the end of this process: its end is what frees the slot.
     std::mem::forget(service);
-    Ok(0)
+    Ok(status)
 }
 
 /// Ends this process with the service, also when that is killed, or has been by now.
