@@ -162,7 +162,8 @@ pub fn run(
     missing_hint::ask(&mut settled.policy);
     let mut sink = EventSink::new(events, &settled.policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
-    sink.alert(sinks, &settled.policy, &request.command)?;
+    let served = request.served.as_ref().map(|served| served.user.user);
+    sink.alert(sinks, &settled.policy, &request.command, served)?;
     let can_start = entered.user_namespace.map_err(anyhow::Error::from);
     let outcome = can_start
         .and(names)
