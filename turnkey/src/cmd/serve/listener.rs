@@ -39,6 +39,12 @@ const KILLED: Duration = Duration::from_secs(2);
 /// The signal that asks for the counters.
 const ASKED: Signal = Signal::SIGUSR1;
 
+/// The time for which the monitor's programs stay attached after the last run: until then the next one finds them so.
+const KEPT_ATTACHED: Duration = Duration::from_secs(5);
+
+/// The nice value of a process that stands ready.
+const LEAST: i32 = 19;
+
 /// A process that makes one run.
 struct RunMaker {
     process: Child,
@@ -46,6 +52,8 @@ struct RunMaker {
     line: PacketLine,
     /// The user for whom it makes one, and since when; `None` while it stands ready.
     serves: Option<(u32, Instant)>,
+    /// True when it keeps the monitor's programs attached from its start.
+    keeps_attached: bool,
 }
 
 /// The service.
@@ -57,6 +65,8 @@ pub struct Listener<'c> {
     makers: Vec<RunMaker>,
     waiting: CallerQueue<PacketLine>,
     counters: ServiceCounters,
+    /// The time when a run began or ended last.
+    last_run: Option<Instant>,
     /// Held as long as this service is the one of its directory.
     _lock: Flock<File>,
 }
@@ -104,6 +114,7 @@ impl<'c> Listener<'c> {
             makers: Vec::new(),
             waiting: CallerQueue::new(config.queue),
             counters: ServiceCounters::default(),
+            last_run: None,
             _lock: lock,
         })
     }
@@ -115,9 +126,10 @@ impl<'c> Listener<'c> {
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready()?;
-            if self.wait(PollTimeout::NONE, log)? {
+            if self.wait(self.patience(), log)? {
                 return Ok(());
             }
+            self.let_go();
             self.accept(log);
             self.admit()?;
         }
@@ -184,6 +196,7 @@ impl<'c> Listener<'c> {
             if is_over && let (Ok(status), Some((_, since))) = (maker.process.wait(), maker.serves)
             {
                 self.counters.ended(status, since.elapsed());
+                self.last_run = Some(Instant::now());
             }
             !is_over
         });
@@ -204,6 +217,38 @@ impl<'c> Listener<'c> {
             running: self.running(None),
             waiting: self.waiting.len(),
             counters: &self.counters,
+        });
+    }
+
+    /// True as long as the monitor stays attached for runs that follow.
+    fn follows_a_run(&self) -> bool {
+        let lately = self
+            .last_run
+            .is_some_and(|run| run.elapsed() < KEPT_ATTACHED);
+        lately || self.running(None) > 0
+    }
+
+    /// The time to wait for something to happen.
+    fn patience(&self) -> PollTimeout {
+        let keeps = self.makers.iter().any(|maker| maker.keeps_attached);
+        let last_run = self.last_run.filter(|_| keeps && self.running(None) == 0);
+        last_run.map_or(PollTimeout::NONE, |run| {
+            let left = KEPT_ATTACHED.saturating_sub(run.elapsed());
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::NONE)
+        })
+    }
+
+    /// Has others stand ready in the place of those who keep the monitor attached, when runs do not follow one another any more.
+    fn let_go(&mut self) {
+        if self.follows_a_run() {
+            return;
+        }
+        self.makers.retain_mut(|maker| {
+            if maker.keeps_attached {
+                let _ = maker.process.kill();
+                let _ = maker.process.wait();
+            }
+            !maker.keeps_attached
         });
     }
 
@@ -261,6 +306,7 @@ impl<'c> Listener<'c> {
                 self.makers.len() - 1
             }
         };
+        self.last_run = Some(Instant::now());
         let maker = &mut self.makers[place];
         maker.serves = Some((user, Instant::now()));
         // One that has died since takes nothing: the caller sees the connection end.
@@ -293,17 +339,32 @@ impl<'c> Listener<'c> {
         if let Some(file) = self.file {
             command.arg("--config").arg(file);
         }
+        let keeps_attached = self.follows_a_run();
+        if keeps_attached {
+            command.arg("--after-a-run");
+        }
         // Of whoever has started the service nothing reaches a run.
         command.env_clear().current_dir("/").stdin(Stdio::from(its));
-        let process = command
-            .spawn()
+        let process = in_the_background(|| command.spawn())
+            .and_then(|started| started)
             .context("could not start a process for a run")?;
         Ok(RunMaker {
             process,
             line: own.into(),
             serves: None,
+            keeps_attached,
         })
     }
+}
+
+/// Does something at the lowest priority, which what it starts keeps until it takes another: a process that gets ready keeps no run
+/// waiting.
+fn in_the_background<T>(act: impl FnOnce() -> T) -> std::io::Result<T> {
+    let own = rustix::process::getpriority_process(None)?;
+    rustix::process::setpriority_process(None, LEAST)?;
+    let done = act();
+    rustix::process::setpriority_process(None, own)?;
+    Ok(done)
 }
 
 fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
