@@ -37,7 +37,10 @@ fn in_memory(words: &[u8]) {
 /// What execve(2) is given has no NUL inside, and each variable a name.
 fn whole(order: &RunOrder) {
     use std::os::unix::ffi::OsStrExt;
-    let strings = order.variables.iter().flat_map(|(name, value)| [name, value]);
+    let strings = order
+        .variables
+        .iter()
+        .flat_map(|(name, value)| [name, value]);
     for string in strings.chain(&order.arguments) {
         assert!(!string.as_bytes().contains(&0));
     }

@@ -15,11 +15,11 @@ use turnkey_tests::{SERVED, Service, open_to_all};
 
 /// Does something as an ordinary user. Root again afterwards, this process can end what it has started.
 fn as_user<T>(act: impl FnOnce() -> T) -> T {
-    setgroups(&[]).unwrap();
-    setegid(Gid::from_raw(SERVED)).unwrap();
-    seteuid(Uid::from_raw(SERVED)).unwrap();
+    setgroups(&[]).expect("root may");
+    setegid(Gid::from_raw(SERVED)).expect("root may");
+    seteuid(Uid::from_raw(SERVED)).expect("root may");
     let done = act();
-    seteuid(Uid::from_raw(0)).unwrap();
+    seteuid(Uid::from_raw(0)).expect("root may");
     done
 }
 

@@ -48,18 +48,21 @@ fn scene(closed: &Path) -> tempfile::TempDir {
     let place = scratch();
     let at = |name: &str| place.path().join(name);
     for name in ["own", "mine", "theirs"] {
-        fs::create_dir(at(name)).unwrap();
-        fs::write(at(name).join("file"), OWN).unwrap();
+        fs::create_dir(at(name)).expect("a test makes its own files");
+        fs::write(at(name).join("file"), OWN).expect("a test makes its own files");
     }
     hand_over(place.path(), SERVED);
     for theirs in [at("theirs"), closed.to_owned()] {
-        fs::write(theirs.join("file"), SECRET).unwrap();
+        fs::write(theirs.join("file"), SECRET).expect("a test makes its own files");
         hand_over(&theirs, OTHER);
-        fs::set_permissions(theirs.join("file"), PermissionsExt::from_mode(0o644)).unwrap();
-        fs::set_permissions(&theirs, PermissionsExt::from_mode(0o700)).unwrap();
+        fs::set_permissions(theirs.join("file"), PermissionsExt::from_mode(0o644))
+            .expect("a test makes its own files");
+        fs::set_permissions(&theirs, PermissionsExt::from_mode(0o700))
+            .expect("a test makes its own files");
     }
-    symlink(closed, at("link")).unwrap();
-    std::os::unix::fs::lchown(at("link"), Some(SERVED), Some(SERVED)).unwrap();
+    symlink(closed, at("link")).expect("a test makes its own files");
+    std::os::unix::fs::lchown(at("link"), Some(SERVED), Some(SERVED))
+        .expect("a test makes its own files");
     open_to_all(place.path());
     place
 }
