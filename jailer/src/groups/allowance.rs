@@ -97,7 +97,7 @@ fn mount_of<'m>(
         })
 }
 
-/// What a file of a group sets; `None` without a limit, or where a group has no such file.
+/// The limit that a file of a group sets; `None` without a limit, or where a group has no such file.
 fn set_in(
     directory: &Path,
     file: &str,

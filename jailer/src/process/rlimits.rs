@@ -105,7 +105,7 @@ const SET: [Resource; 11] = [
     Resource::RLIMIT_CPU,
 ];
 
-/// What a caller may limit for its own processes, with the lines of /proc/PID/limits.
+/// The resources that a caller may limit for its own processes, with the lines of /proc/PID/limits.
 const NAMED: [(Resource, &str); 10] = [
     (Resource::RLIMIT_NOFILE, "Max open files"),
     (Resource::RLIMIT_FSIZE, "Max file size"),
@@ -119,7 +119,7 @@ const NAMED: [(Resource, &str); 10] = [
     (Resource::RLIMIT_CPU, "Max cpu time"),
 ];
 
-/// Those that a jail sets none of itself, and that its processes would inherit where the caller makes it.
+/// Resources that a jail sets no limit of itself, and that its processes would inherit where the caller makes it.
 const INHERITED: [Resource; 4] = [
     Resource::RLIMIT_AS,
     Resource::RLIMIT_DATA,

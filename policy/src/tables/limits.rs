@@ -96,12 +96,12 @@ key_table! {
 }
 
 impl JailLimits {
-    /// The least memory, in bytes, that runs anything.
-    pub const LEAST_MEMORY: u64 = 1 << 20;
-    /// The jail's init and the command.
-    pub const LEAST_PIDS: u32 = 2;
-    /// The three standard ones, and what the dynamic loader has open at a time.
-    pub const LEAST_OPEN_FILES: u32 = 8;
+    /// The least memory of a jail, in bytes.
+    pub const LEAST_MEMORY: u64 = values::LEAST_MEMORY;
+    /// The least number of tasks of a jail.
+    pub const LEAST_PIDS: u32 = values::LEAST_PIDS;
+    /// The least number of descriptors of a process in a jail.
+    pub const LEAST_OPEN_FILES: u32 = values::LEAST_OPEN_FILES;
 
     /// True when reads or writes are limited, so that [`Layer::Io`](crate::Layer::Io) is needed.
     #[must_use]
