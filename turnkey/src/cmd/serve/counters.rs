@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use turnkey_supervisor::service::RefusalCode;
 
-/// What became of the callers that are gone.
+/// Counts of the callers that are gone, by what came of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServiceCounters {
     /// Runs that were made, and told to their callers as far as those were there.

@@ -52,7 +52,7 @@ pub enum ServiceEvent<'e> {
         running: usize,
         /// Callers that wait for a slot.
         waiting: usize,
-        /// Those that are gone.
+        /// The callers that are gone.
         #[serde(flatten)]
         counters: &'e ServiceCounters,
     },
