@@ -4,6 +4,7 @@
     reason = "of control groups, which root or the caller has"
 )]
 
+pub mod allowance;
 pub mod hierarchy;
 pub(crate) mod limits;
 pub(crate) mod own;

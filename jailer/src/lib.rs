@@ -91,6 +91,7 @@ pub mod fuzzing {
 
 pub use error::JailError;
 pub use filter::{FilterError, SeccompFilters};
+pub use groups::allowance::{GroupAllowance, GroupCeiling};
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
 pub use groups::sweep::sweep;

@@ -21,7 +21,7 @@ use crate::ids::served::ServedUser;
 use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
-use crate::process::rlimits::{self, ResourceLimit};
+use crate::process::rlimits::{self, HardLimits, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::DiskLimits;
@@ -457,6 +457,13 @@ impl Plan {
         if self.policy.network.mode == NetworkMode::None {
             self.landlock = self.landlock.map(HandledAccess::with_tcp);
         }
+        self
+    }
+
+    /// For a caller whose own processes have these limits, and no others.
+    #[must_use]
+    pub fn within(mut self, caller: &HardLimits) -> Plan {
+        rlimits::within(&mut self.rlimits, caller);
         self
     }
 

@@ -15,6 +15,13 @@ use crate::quantity::{self, QuantityError};
 pub(crate) use address::{ports, subnet};
 pub(crate) use endpoint::endpoint;
 
+/// The least memory, in bytes, that runs anything.
+pub(crate) const LEAST_MEMORY: u64 = 1 << 20;
+/// The jail's init and the command.
+pub(crate) const LEAST_PIDS: u32 = 2;
+/// The three standard ones, and what the dynamic loader has open at a time.
+pub(crate) const LEAST_OPEN_FILES: u32 = 8;
+
 /// An error in a value, with its fix.
 #[derive(Debug)]
 pub(crate) struct ValueError {
@@ -111,7 +118,7 @@ pub(crate) fn size(text: &str) -> Result<u64, ValueError> {
 
 /// Less than this starts no program at all, and the error would name the wrong cause.
 pub(crate) fn memory(text: &str) -> Result<u64, ValueError> {
-    at_least(size(text)?, 1 << 20, "1M")
+    at_least(size(text)?, LEAST_MEMORY, "1M")
 }
 
 /// Bytes in a second. Slower than this, a program would not even be read.
@@ -123,18 +130,16 @@ pub(crate) fn percent(text: &str) -> Result<u32, ValueError> {
     at_least(quantity::parse_percent(text)?, 1, "1%")
 }
 
-/// The jail's init and the command.
 pub(crate) fn pids(text: &str) -> Result<u32, ValueError> {
     at_least(
         quantity::parse_count(text)?,
-        2,
+        LEAST_PIDS,
         "2: the jail's init and the command",
     )
 }
 
-/// The three standard ones, and what the dynamic loader has open at a time.
 pub(crate) fn open_files(text: &str) -> Result<u32, ValueError> {
-    at_least(quantity::parse_count(text)?, 8, "8")
+    at_least(quantity::parse_count(text)?, LEAST_OPEN_FILES, "8")
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {

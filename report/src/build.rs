@@ -22,8 +22,8 @@ use super::limit;
 use super::met;
 use super::model;
 use super::model::{
-    Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, OtherWatcher,
-    Output, Process, Profile, Report, Schema, Usage, Verdict,
+    Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, LoweredLimit, Omitted,
+    OtherWatcher, Output, Process, Profile, Report, Schema, Usage, Verdict,
 };
 use super::passages;
 use super::text::escape;
@@ -78,6 +78,8 @@ pub struct ReportInputs<'a> {
     pub calls: Option<&'a [u32]>,
     /// The evidence that the monitor can vouch for.
     pub evidence: Evidence,
+    /// The limits that are not as the profile has them.
+    pub lowered: &'a [LoweredLimit],
     /// The aggregated events.
     pub observations: Observations,
     /// The detectors of behaviours, with what they saw.
@@ -114,6 +116,7 @@ impl<'a> ReportInputs<'a> {
             passages: &[],
             calls: None,
             evidence: Evidence::default(),
+            lowered: &[],
             observations: Aggregator::new(policy, clock).finish(),
             engine: BehaviourEngine::new(policy),
         }
@@ -135,7 +138,7 @@ impl Report {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
         let disk = inputs.written.as_ref().and_then(limit::disk);
-        let met = met_findings(&inputs);
+        let (met, limit) = (met_findings(&inputs), limit_words(&inputs));
         let end = behaviour::end(
             inputs.policy,
             &inputs.ending,
@@ -158,7 +161,7 @@ impl Report {
             sigsys: sigsys(&observations.processes, ending),
             outsider: inputs.evidence.outsider.as_ref(),
             watchers: &inputs.watchers,
-            limit: limit_words(policy, ending, inputs.usage.as_ref()),
+            limit,
             met: &met,
             disk,
             accepted: &policy.accepted,
@@ -298,19 +301,16 @@ fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
     ended.max(u64::from(own))
 }
 
-fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -> Option<String> {
+fn limit_words(inputs: &ReportInputs<'_>) -> Option<String> {
     let Ending::Ran(RunEnding {
         limit: Some(limit), ..
-    }) = ending
+    }) = inputs.ending
     else {
         return None;
     };
-    let unknown = facts::Usage::default();
-    Some(limit::words(
-        *limit,
-        &policy.limits,
-        usage.unwrap_or(&unknown),
-    ))
+    let usage = inputs.usage.unwrap_or_default();
+    let words = limit::words(limit, &inputs.policy.limits, &usage);
+    Some(limit::as_given(words, inputs.lowered))
 }
 
 fn met_findings(inputs: &ReportInputs<'_>) -> Vec<Finding> {
@@ -320,7 +320,11 @@ fn met_findings(inputs: &ReportInputs<'_>) -> Vec<Finding> {
     };
     let met = (inputs.met, &inputs.observations.cut);
     let usage = inputs.usage.unwrap_or_default();
-    met::findings(met, ended_by, &inputs.policy.limits, &usage)
+    let mut findings = met::findings(met, ended_by, &inputs.policy.limits, &usage);
+    for finding in &mut findings {
+        finding.reason = limit::as_given(std::mem::take(&mut finding.reason), inputs.lowered);
+    }
+    findings
 }
 
 fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {

@@ -64,8 +64,8 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, OtherWatcher, Report,
-    ServedFor, Sink, Status, WatcherPlace,
+    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, LoweredLimit,
+    OtherWatcher, Report, ServedFor, Sink, Status, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

@@ -6,6 +6,8 @@ use turnkey_facts::{Limit, Usage, Written};
 use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
+use crate::model::LoweredLimit;
+
 /// The usage and its limit, what happened, and the flag that allows twice as much.
 pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
     match limit {
@@ -44,6 +46,19 @@ pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
             seconds(limits.cpu_time),
             longer(limits.cpu_time)
         ),
+    }
+}
+
+/// The same words for a run with lowered limits: the flag would allow no more there.
+pub fn as_given(words: String, lowered: &[LoweredLimit]) -> String {
+    let Some((told, flag)) = words.split_once("; allow more with --") else {
+        return words;
+    };
+    let flag = flag.split(' ').next().unwrap_or_default();
+    let mut lowered = lowered.iter();
+    match lowered.find(|lowered| lowered.limit.replace('_', "-") == flag) {
+        Some(LoweredLimit { by, .. }) => format!("{told}; the caller's own {by} allows no more"),
+        None => words,
     }
 }
 
@@ -118,6 +133,23 @@ mod tests {
 
     fn limits() -> JailLimits {
         JailLimits::default()
+    }
+
+    #[test]
+    fn a_flag_that_would_allow_no_more_is_not_told() {
+        let usage = Usage::default();
+        let lowered = [LoweredLimit {
+            limit: "file_size".into(),
+            asked: 2,
+            given: 1,
+            by: "RLIMIT_FSIZE".into(),
+        }];
+        let told = |limit| as_given(words(limit, &limits(), &usage), &lowered);
+        assert_eq!(
+            told(Limit::FileSize),
+            "file size: a file was to grow over 64 MiB; the caller's own RLIMIT_FSIZE allows no more"
+        );
+        assert!(told(Limit::Memory).ends_with("allow more with --memory 512M"));
     }
 
     #[test]

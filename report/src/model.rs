@@ -27,7 +27,7 @@ pub use call::RefusedCall;
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
-pub use origin::{BroughtIn, ServedFor};
+pub use origin::{BroughtIn, LoweredLimit, ServedFor};
 pub use sink::Sink;
 pub use usage::{Limits, Usage};
 pub use watcher::{OtherWatcher, WatcherPlace};

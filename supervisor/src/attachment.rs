@@ -93,7 +93,7 @@ pub fn attach(
     let events = (request.events.take(), request.redact);
     let mut sink = EventSink::new(events, &policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
-    sink.alert(sinks, &policy, &[])?;
+    sink.alert(sinks, &policy, &[], None)?;
     let mut teller = Teller {
         policy: &policy,
         clock,

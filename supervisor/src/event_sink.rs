@@ -129,6 +129,7 @@ impl<'o> EventSink<'o> {
         (sinks, redact): (Vec<OpenSink>, bool),
         policy: &Policy,
         command: &[OsString],
+        served: Option<u32>,
     ) -> anyhow::Result<()> {
         let command: Vec<_> = command
             .iter()
@@ -145,7 +146,11 @@ impl<'o> EventSink<'o> {
             redacts: redact,
             ..LiveRun::new(policy, self.clock, self.id.clone(), command)
         };
-        self.alerts = Some(Alerts::new(sinks, writer, LiveFeed::new(live, lines)));
+        self.alerts = Some(Alerts::new(
+            sinks,
+            writer,
+            LiveFeed::new(live, lines, served),
+        ));
         Ok(())
     }
 

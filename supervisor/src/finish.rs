@@ -144,9 +144,10 @@ pub fn finish(
     let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
     report.published = published;
-    report.served = request.served.map(|served| ServedFor {
-        user: served.user,
-        group: served.group,
+    report.served = request.served.as_ref().map(|served| ServedFor {
+        user: served.user.user,
+        group: served.user.group,
+        lowered: served.lowered.clone(),
     });
     let hidden = || request.directory.mounts_hidden(&settled.policy);
     report.mounts_hidden = request.by_its_rights(hidden)?;
@@ -184,6 +185,7 @@ fn build(
         None => [None, None],
     };
     let bytes = |argument: &OsString| argument.as_bytes().to_vec();
+    let lowered = request.served.as_ref();
     Ok(Report::build(ReportInputs {
         policy: &settled.policy,
         best_effort: settled.strictness == crate::Strictness::BestEffort,
@@ -208,6 +210,7 @@ fn build(
         kept: outcome.kept,
         passages: &outcome.passages,
         calls: outcome.calls.as_deref(),
+        lowered: lowered.map_or(&[], |caller| &caller.lowered),
         observations: seen.observations,
         engine: seen.engine,
     }))

@@ -44,9 +44,14 @@ pub fn prepare(
         if !plan.host.hierarchies.closed {
             others::require_inside(&plan.host.hierarchies.unified)?;
         }
+        let served = request.served.as_ref();
+        let plan = match served {
+            Some(caller) => plan.within(&caller.rlimits),
+            None => plan,
+        };
         Ok(Plan {
             layer: request.layer.clone(),
-            served: request.served,
+            served: served.map(|caller| caller.user),
             ..plan
         })
     };

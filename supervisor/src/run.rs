@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{JailError, Plan, ServedUser, rootless};
+use turnkey_jailer::{JailError, Plan, rootless};
 use turnkey_monitor::Residence;
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
@@ -20,6 +20,7 @@ use crate::gateway::{AllowList, Gateway, Service};
 use crate::prepare::{ReadyJail, prepare};
 use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
+use crate::service::ServedCaller;
 use crate::settle::SettledPolicy;
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
@@ -53,7 +54,7 @@ pub struct RunRequest {
     /// Brings the workspace out when the program has ended.
     pub export: Option<WantedExport>,
     /// The user for whom a privileged process makes this run, by whose rights alone it looks at paths of the host that are named.
-    pub served: Option<ServedUser>,
+    pub served: Option<ServedCaller>,
 }
 
 impl RunRequest {
@@ -78,9 +79,9 @@ impl RunRequest {
 
     /// Looks at files of the host by the rights of whom the run is for.
     pub(crate) fn by_its_rights<T>(&self, look: impl FnOnce() -> T) -> anyhow::Result<T> {
-        match self.served {
+        match &self.served {
             None => Ok(look()),
-            Some(served) => Ok(served.with_rights(look)?),
+            Some(served) => Ok(served.user.with_rights(look)?),
         }
     }
 }
@@ -162,7 +163,8 @@ pub fn run(
     missing_hint::ask(&mut settled.policy);
     let mut sink = EventSink::new(events, &settled.policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
-    sink.alert(sinks, &settled.policy, &request.command)?;
+    let served = request.served.as_ref().map(|served| served.user.user);
+    sink.alert(sinks, &settled.policy, &request.command, served)?;
     let can_start = entered.user_namespace.map_err(anyhow::Error::from);
     let outcome = can_start
         .and(names)

@@ -6,16 +6,21 @@
 
 use std::path::PathBuf;
 
+mod allowance;
 mod client;
 mod descriptors;
 mod line;
+pub mod memory;
 mod packet;
 mod peer;
 
+pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor};
 pub use line::{LINE_TYPE, PacketLine};
-pub use packet::{MOST_DESCRIPTORS, Packet, PacketError, Refusal, RefusalCode, RunOrder};
+pub use packet::{
+    MOST_DESCRIPTORS, MOST_ORDER, Packet, PacketError, Refusal, RefusalCode, RunOrder,
+};
 pub use peer::{PeerError, ServedPeer};
 
 /// The name of the socket in its directory.

@@ -2,10 +2,13 @@
 `closed`. A way that is named on the command line is tried alone."""
 
 import array
+import fcntl
+import mmap
 import os
 import socket
 import struct
 import sys
+import tempfile
 
 SOCKET = os.path.join(os.environ["TURNKEY_SOCKET_DIR"], "turnkey.fd.sock")
 
@@ -63,9 +66,9 @@ def usual():
 RUN = order("run", "--service", "--no-tty", "--", "true")
 
 
-def run(descriptors, body=RUN, **other):
+def run(descriptors, body=RUN, kind=1, **other):
     line = connect()
-    send(line, packet(1, body, descriptors, **other), descriptors)
+    send(line, packet(kind, body, descriptors, **other), descriptors)
     return answer(line)
 
 
@@ -95,6 +98,69 @@ def internet_socket():
 def memory(sealed):
     descriptor = os.memfd_create("x", os.MFD_ALLOW_SEALING)
     return with_stream(3, descriptor)
+
+
+ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+def long_run(words):
+    """Asks for a run whose words are behind this descriptor."""
+    return run([*usual(), words], b"", kind=6)
+
+
+def words_in_memory(body=RUN, seals=ALL_SEALS, offset=0):
+    descriptor = os.memfd_create("words", os.MFD_ALLOW_SEALING)
+    os.write(descriptor, body)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor
+
+
+def holes(length, seals=ALL_SEALS):
+    descriptor = os.memfd_create("words", os.MFD_ALLOW_SEALING)
+    os.truncate(descriptor, length)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor
+
+
+def mapped_to_be_written():
+    """Words that go on changing through a mapping: the seal against writing cannot be had, and the next best one can."""
+    descriptor = os.memfd_create("words", os.MFD_ALLOW_SEALING)
+    os.write(descriptor, RUN)
+    mapping = mmap.mmap(descriptor, len(RUN))
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        return "sealed"
+    except OSError:
+        future = 0x10  # F_SEAL_FUTURE_WRITE
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, ALL_SEALS & ~fcntl.F_SEAL_WRITE | future)
+    told = long_run(descriptor)
+    mapping[0:1] = b"x"
+    return told
+
+
+def fifo_as_words():
+    with tempfile.TemporaryDirectory() as place:
+        fifo = os.path.join(place, "fifo")
+        os.mkfifo(fifo)
+        return long_run(os.open(fifo, os.O_RDWR))
+
+
+def file_as_words(place):
+    with tempfile.TemporaryFile(dir=place) as file:
+        os.write(file.fileno(), RUN)
+        return long_run(file.fileno())
+
+
+def other_way(flags):
+    memory = words_in_memory(seals=0)
+    other = os.open("/proc/self/fd/%d" % memory, flags)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, ALL_SEALS)
+    return long_run(other)
+
+
+def long_order(length):
+    return order("run", "--service", "--no-tty", "--", "true", variables=["X=" + "x" * length])
 
 
 def raw(bytes_, descriptors=()):
@@ -128,6 +194,9 @@ def words(*arguments):
 
 WAYS = {
     "the usual": lambda: run(usual()),
+    "the usual in memory": lambda: long_run(words_in_memory()),
+    "the usual in memory, read to its end": lambda: long_run(words_in_memory(offset=len(RUN))),
+    "words of 1 MiB in memory": lambda: long_run(words_in_memory(long_order(1 << 20))),
     "no descriptors": lambda: run([]),
     "three descriptors": lambda: run(usual()[:3]),
     "six descriptors": lambda: run([*usual(), null(), null()]),
@@ -150,6 +219,25 @@ WAYS = {
     "memory as directory": lambda: memory(False),
     "the kernel's directory": lambda: with_stream(3, os.open("/proc/self", os.O_PATH)),
     "another directory's insides": lambda: with_stream(3, os.open("/proc/self/fd", os.O_PATH)),
+    "memory without a seal": lambda: long_run(words_in_memory(seals=0)),
+    "memory that can be written": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_WRITE)),
+    "memory that can grow": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_GROW)),
+    "memory that can shrink": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_SHRINK)),
+    "memory that can be sealed": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_SEAL)),
+    "memory that is mapped to be written": mapped_to_be_written,
+    "memory that holds too much": lambda: long_run(words_in_memory(long_order(2 << 20))),
+    "memory of a terabyte": lambda: long_run(holes(1 << 40)),
+    "memory of nothing but holes": lambda: long_run(holes(1 << 20)),
+    "empty memory": lambda: long_run(holes(0)),
+    "a fifo as memory": fifo_as_words,
+    "a file as memory": lambda: file_as_words(None),
+    "a file in memory as memory": lambda: file_as_words("/dev/shm"),
+    "memory's name": lambda: other_way(os.O_PATH),
+    "memory that cannot be read": lambda: other_way(os.O_WRONLY),
+    "words in memory and in the packet": lambda: run([*usual(), words_in_memory()], RUN, kind=6),
+    "no memory": lambda: run(usual(), b"", kind=6),
+    "memory beside a short request": lambda: run([*usual(), words_in_memory()]),
+    "half words in memory": lambda: long_run(words_in_memory(RUN[:-1])),
     "nothing at all": lambda: raw(b"x"),
     "half a header": lambda: raw(b"tkfd\x01\x00"),
     "another magic": lambda: raw(packet(1, RUN, [], magic=b"http")),

@@ -7,9 +7,14 @@ use std::process::Command;
 use turnkey_tests::{SERVED, Service};
 
 mod again;
+mod allowance;
 mod callers;
+mod counted;
+mod exchanged;
+mod follow;
 mod lifetime;
 mod requests;
+mod stalled;
 
 /// A program by a user who may use the service.
 fn as_served(service: &Service, program: &str, directory: &Path) -> Command {

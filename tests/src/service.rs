@@ -58,7 +58,8 @@ impl Service {
             .arg("--socket-dir")
             .arg(place.join("run"));
         command.arg("--config").arg(place.join("serve.toml"));
-        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let log = std::fs::File::create(place.join("log")).expect("a test can write");
+        command.stdin(Stdio::null()).stderr(log);
         command.spawn().expect("turnkey can be started")
     }
 
@@ -73,6 +74,15 @@ impl Service {
     /// The directory of the socket.
     pub fn directory(&self) -> PathBuf {
         self.place.path().join("run")
+    }
+
+    /// The lines of its log, since it was started last.
+    pub fn log(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.place.path().join("log")).unwrap_or_default();
+        // Before it serves it may have a word for who has started it.
+        let lines = text.lines().filter(|line| line.starts_with('{'));
+        let lines = lines.map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().expect("each line is JSON")
     }
 
     /// The listener.

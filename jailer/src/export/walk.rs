@@ -20,7 +20,7 @@ use turnkey_facts::export::{DEEPEST, ExportBounds, Exported, Reason, Scope};
 
 use super::content;
 use super::links::WrittenFiles;
-use crate::kernel_file;
+use crate::ids::served::umask_of;
 use crate::rootfs::OverlaySides;
 use crate::rootfs::changes::is_whiteout;
 use crate::rootfs::decoys::PlantedDecoys;
@@ -39,7 +39,7 @@ pub fn export(
         entries: 0,
         root: to.as_fd(),
         written: WrittenFiles::default(),
-        withheld: umask(),
+        withheld: umask_of(std::process::id()).unwrap_or(0o022),
         itself: [to, destination].map(|directory| identity(directory.as_fd())),
         decoys: &sides.decoys,
         exported: Exported::default(),
@@ -291,16 +291,6 @@ impl ExportWalk<'_> {
 
 fn changed_at(stat: &FileStat) -> TimeSpec {
     TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)
-}
-
-/// The rights that the caller withholds from new files, proc_pid_status(5); umask(2) itself can only be asked by changing it.
-fn umask() -> u32 {
-    let status = kernel_file::read("/proc/self/status").unwrap_or_default();
-    let mut lines = status.lines();
-    let octal = lines.find_map(|line| line.strip_prefix("Umask:"));
-    octal
-        .and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
-        .unwrap_or(0o022)
 }
 
 /// The entry that shows under a name: the upper side's, unless that says the name is gone, then the lower's.

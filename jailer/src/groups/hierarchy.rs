@@ -317,7 +317,7 @@ pub(crate) struct CgroupMount {
     /// v2
     pub(crate) unified: bool,
     /// Options of the super block; v1 names its controllers here.
-    options: Vec<u8>,
+    pub(crate) options: Vec<u8>,
 }
 
 impl CgroupMount {

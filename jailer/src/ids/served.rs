@@ -68,6 +68,17 @@ pub fn peer_groups(socket: impl AsFd) -> Result<Vec<u32>, Errno> {
     crate::sys::peer_groups(socket.as_fd())
 }
 
+/// The rights that a process withholds from new files, proc_pid_status(5).
+///
+/// # Errors
+/// When /proc does not tell.
+pub fn umask_of(pid: u32) -> std::io::Result<u32> {
+    let status = crate::kernel_file::read(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let told = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+    told.ok_or_else(|| std::io::Error::other("/proc does not tell its umask"))
+}
+
 /// File systems that hold no files but doors into the kernel, or whose answers come from a process that need not give any.
 const NO_STORAGE: [i64; 12] = [
     libc::PROC_SUPER_MAGIC,

@@ -38,7 +38,7 @@ fn one(resource: Resource, name: &'static str, value: u64, why: &'static str) ->
     }
 }
 
-/// Limits that this process has and nobody inside can raise: who sets them has no capability any more.
+/// Limits that a process has and cannot raise itself: in a jail nobody can, who has no capability there.
 #[derive(Clone, Debug, Default)]
 pub struct HardLimits(Vec<(Resource, u64)>);
 
@@ -47,6 +47,40 @@ impl HardLimits {
     pub fn probe() -> HardLimits {
         let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
         HardLimits(SET.into_iter().filter_map(hard).collect())
+    }
+
+    /// Reads those of another process, for whom a jail is made.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub fn of(pid: u32) -> std::io::Result<HardLimits> {
+        let text = crate::kernel_file::read(format!("/proc/{pid}/limits"))?;
+        let limits = NAMED.into_iter().map(|(resource, name)| {
+            let words = text.lines().find_map(|line| line.strip_prefix(name))?;
+            let hard = match words.split_whitespace().nth(1)? {
+                "unlimited" => libc::RLIM_INFINITY,
+                number => number.parse().ok()?,
+            };
+            Some((resource, hard))
+        });
+        let read: Option<_> = limits.collect();
+        read.map(HardLimits)
+            .ok_or_else(|| std::io::Error::other("its limits are told in another form"))
+    }
+
+    /// Descriptors of one process at most.
+    pub fn open_files(&self) -> u64 {
+        self.hard_limit(Resource::RLIMIT_NOFILE)
+    }
+
+    /// Bytes of one file at most.
+    pub fn file_size(&self) -> u64 {
+        self.hard_limit(Resource::RLIMIT_FSIZE)
+    }
+
+    /// Tasks of its user at most.
+    pub fn tasks(&self) -> u64 {
+        self.hard_limit(Resource::RLIMIT_NPROC)
     }
 
     /// The most that can be set for `resource`.
@@ -70,6 +104,43 @@ const SET: [Resource; 11] = [
     Resource::RLIMIT_NPROC,
     Resource::RLIMIT_CPU,
 ];
+
+/// The resources that a caller may limit for its own processes, with the lines of /proc/PID/limits.
+const NAMED: [(Resource, &str); 10] = [
+    (Resource::RLIMIT_NOFILE, "Max open files"),
+    (Resource::RLIMIT_FSIZE, "Max file size"),
+    (Resource::RLIMIT_SIGPENDING, "Max pending signals"),
+    (Resource::RLIMIT_MEMLOCK, "Max locked memory"),
+    (Resource::RLIMIT_MSGQUEUE, "Max msgqueue size"),
+    (Resource::RLIMIT_NPROC, "Max processes"),
+    (Resource::RLIMIT_AS, "Max address space"),
+    (Resource::RLIMIT_DATA, "Max data size"),
+    (Resource::RLIMIT_STACK, "Max stack size"),
+    (Resource::RLIMIT_CPU, "Max cpu time"),
+];
+
+/// Resources that a jail sets no limit of itself, and that its processes would inherit where the caller makes it.
+const INHERITED: [Resource; 4] = [
+    Resource::RLIMIT_AS,
+    Resource::RLIMIT_DATA,
+    Resource::RLIMIT_STACK,
+    Resource::RLIMIT_CPU,
+];
+
+/// Holds the processes of a jail to what its caller's own may have.
+pub(crate) fn within(plan: &mut Vec<ResourceLimit>, caller: &HardLimits) {
+    for limit in plan.iter_mut() {
+        limit.value = limit.value.min(caller.hard_limit(limit.resource));
+    }
+    for (resource, name) in NAMED {
+        let value = caller.hard_limit(resource);
+        let is_set = plan.iter().any(|limit| limit.resource == resource);
+        if INHERITED.contains(&resource) && value != libc::RLIM_INFINITY && !is_set {
+            let why = "the caller's own processes may have no more";
+            plan.push(one(resource, name, value, why));
+        }
+    }
+}
 
 /// The limits of every process in the jail, in the order they are set.
 pub(crate) fn plan(
@@ -203,4 +274,52 @@ fn always(limits: &JailLimits) -> Vec<ResourceLimit> {
             "no priority above the one it starts with",
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_of_a_process_are_read_as_the_kernel_has_them() {
+        let read = HardLimits::of(std::process::id()).unwrap();
+        assert_eq!(read.0.len(), NAMED.len());
+        for (resource, hard) in read.0 {
+            assert_eq!(hard, getrlimit(resource).unwrap().1, "{resource:?}");
+        }
+        assert!(HardLimits::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_caller_gets_no_more_than_it_has() {
+        let policy = JailLimits::default();
+        let ids = NamespaceIds::All;
+        let before = plan(
+            &policy,
+            &HardLimits::default(),
+            &ids,
+            UngroupedLimits::default(),
+        );
+        let mut same = before.clone();
+        within(&mut same, &HardLimits::default());
+        assert_eq!(same, before, "who has no limits changes none");
+        let few = [
+            (Resource::RLIMIT_NOFILE, 20),
+            (Resource::RLIMIT_FSIZE, u64::MAX >> 1),
+            (Resource::RLIMIT_AS, 1 << 30),
+            // The tree is counted by its group, and by the jail's own user.
+            (Resource::RLIMIT_NPROC, 5),
+        ];
+        let mut held = before.clone();
+        within(&mut held, &HardLimits(few.to_vec()));
+        let value = |plan: &[ResourceLimit], name| {
+            let found = plan.iter().find(|limit| limit.name == name);
+            found.map(|limit| limit.value)
+        };
+        assert_eq!(value(&held, "Max open files"), Some(20));
+        let file_size = value(&before, "Max file size");
+        assert_eq!(value(&held, "Max file size"), file_size);
+        assert_eq!(value(&held, "Max address space"), Some(1 << 30));
+        assert_eq!(value(&held, "Max processes"), None);
+    }
 }

@@ -96,6 +96,13 @@ key_table! {
 }
 
 impl JailLimits {
+    /// The least memory of a jail, in bytes.
+    pub const LEAST_MEMORY: u64 = values::LEAST_MEMORY;
+    /// The least number of tasks of a jail.
+    pub const LEAST_PIDS: u32 = values::LEAST_PIDS;
+    /// The least number of descriptors of a process in a jail.
+    pub const LEAST_OPEN_FILES: u32 = values::LEAST_OPEN_FILES;
+
     /// True when reads or writes are limited, so that [`Layer::Io`](crate::Layer::Io) is needed.
     #[must_use]
     pub fn limit_io(&self) -> bool {

@@ -3,13 +3,30 @@
 use serde::{Deserialize, Serialize};
 
 /// The user for whom the service made a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ServedFor {
     /// The number of the user.
     pub user: u32,
     /// The number of its group.
     pub group: u32,
+    /// The limits of the run that are smaller than the profile's, because the user's own processes may have no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lowered: Vec<LoweredLimit>,
+}
+
+/// A limit of a run that is smaller than the profile's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct LoweredLimit {
+    /// The key of the profile, such as `memory`.
+    pub limit: String,
+    /// The limit of the profile and its flags, in bytes, tasks, percent of a processor, or descriptors.
+    pub asked: u64,
+    /// The limit that held.
+    pub given: u64,
+    /// The limit of the caller's that is as small: the file of a control group, or a resource of setrlimit(2).
+    pub by: String,
 }
 
 /// A place of the host that the jail was shown beyond the profile.

@@ -25,6 +25,8 @@ const AT_THE_END: Duration = Duration::from_millis(200);
 /// The followers of one run.
 pub struct LiveFeed {
     run: LiveRun,
+    /// The user for whom this process makes the run, who may follow it as well.
+    served: Option<u32>,
     lines: EventLines,
     followers: Vec<Follower>,
     events: u64,
@@ -32,9 +34,10 @@ pub struct LiveFeed {
 
 impl LiveFeed {
     /// The feed of a run that nobody can follow yet.
-    pub fn new(run: LiveRun, lines: EventLines) -> LiveFeed {
+    pub fn new(run: LiveRun, lines: EventLines, served: Option<u32>) -> LiveFeed {
         LiveFeed {
             run,
+            served,
             lines,
             followers: Vec::new(),
             events: 0,
@@ -54,6 +57,7 @@ impl LiveFeed {
         numbers: LiveNumbers,
         usage: impl FnOnce() -> Option<CurrentUsage>,
     ) {
+        let may_follow = |stream| may_follow(stream, self.served);
         let mut joined: Vec<_> = came.into_iter().filter_map(may_follow).collect();
         if joined.is_empty() {
             return;
@@ -139,10 +143,11 @@ impl LiveFeed {
     }
 }
 
-/// The connection, where it is of this user and of no process of a jail.
-fn may_follow(stream: UnixStream) -> Option<UnixStream> {
+/// The connection, where it is of this user, or of the one who is served, and of no process of a jail.
+fn may_follow(stream: UnixStream, served: Option<u32>) -> Option<UnixStream> {
     let peer = Peer::of(&stream)?;
-    if !peer.is_own() || !peer.is_outside_of_jails() {
+    let is_of_the_run = peer.is_own() || Some(peer.uid) == served;
+    if !is_of_the_run || !peer.is_outside_of_jails() {
         return None;
     }
     stream.set_nonblocking(true).ok()?;
@@ -229,7 +234,7 @@ mod tests {
         let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
         let clock = clock::now();
         let run = LiveRun::new(&policy, clock, "a-1".to_owned(), Vec::new());
-        LiveFeed::new(run, EventLines::new(&policy, clock))
+        LiveFeed::new(run, EventLines::new(&policy, clock), None)
     }
 
     /// The kinds of the lines that came, and whether there will be more.

@@ -83,6 +83,8 @@ pub struct FollowedRun {
     stream: UnixStream,
     read: Vec<u8>,
     over: bool,
+    /// True once it is certain that it may be followed: one of root's answers whom it was made for, and nobody else.
+    is_known: bool,
 }
 
 /// The runs that are followed by one process, which has no other thread: it changes its user for moments.
@@ -124,7 +126,7 @@ impl Followed {
         let _ = poll(&mut waited, left);
     }
 
-    /// Hands every whole line that is there to `take`, and forgets the runs that are over, whose ids come back.
+    /// Hands every whole line that is there to `take`, and forgets the runs that are over. The ids of those that were followed come back.
     ///
     /// # Errors
     /// The first of `take`.
@@ -139,7 +141,8 @@ impl Followed {
             }
         }
         let over = self.runs.extract_if(.., |run| run.over);
-        Ok(over.map(|run| run.run).collect())
+        let known = over.filter(|run| run.is_known);
+        Ok(known.map(|run| run.run).collect())
     }
 
     /// Looks once: the first line of every run, as far as it comes until `most` is over. Nothing is followed any more then.
@@ -217,29 +220,34 @@ impl FollowedRun {
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let mut line: Vec<u8> = self.read.drain(..=end).collect();
         line.pop();
+        self.is_known = true;
         Some(line)
     }
 }
 
-/// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any.
+/// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any; or by one of root's
+/// that makes it for this user. Such a process shows nobody else what it holds, but no other user listens as root.
 fn follow(named: &Named) -> Option<FollowedRun> {
     let own = geteuid();
     let stream = connected(named)?;
     let peer = Peer::of(&stream)?;
-    let is_ours = peer.is_own() || own.is_root();
-    if !is_ours || !peer.is_outside_of_jails() || !peer.holds(named.inode) {
+    let is_root_s = peer.uid == 0 && !own.is_root();
+    let is_ours = peer.is_own() || own.is_root() || is_root_s;
+    let is_held = is_root_s || peer.holds(named.inode);
+    if !is_ours || !peer.is_outside_of_jails() || !is_held {
         return None;
     }
-    let stream = match peer.is_own() {
+    let stream = match peer.is_own() || is_root_s {
         true => stream,
         false => as_user(Uid::from_raw(peer.uid), || connected(named))?,
     };
     (Peer::of(&stream)? == peer).then(|| FollowedRun {
         run: named.run.clone(),
-        uid: peer.uid,
+        uid: if is_root_s { own.as_raw() } else { peer.uid },
         stream,
         read: Vec::new(),
         over: false,
+        is_known: !is_root_s,
     })
 }
 
@@ -333,6 +341,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
             stream: own,
             read: Vec::new(),
             over: false,
+            is_known: true,
         };
         std::io::Write::write_all(&mut other, b"one\ntw").unwrap();
         run.fill();

@@ -14,7 +14,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, connect, socket_wi
 
 use super::SOCKET;
 use super::line::{LINE_TYPE, PacketLine};
-use super::packet::{Packet, PacketError, Refusal, RunOrder};
+use super::memory;
+use super::packet::{MOST_BODY, MOST_ORDER, Packet, PacketError, Refusal, RunOrder};
 
 /// Signals that a run is told of: those that ask for an end, those that are the program's own business, and those of the window.
 pub const PASSED_ON: [Signal; 8] = [
@@ -91,7 +92,7 @@ pub fn run(
 ) -> Result<ServedEnd, ServiceError> {
     let line = reach(directory)?;
     let signals = listen()?;
-    match line.send(&Packet::Run(order), descriptors, true) {
+    match ask(&line, order, descriptors) {
         // Who is turned away at the door finds the answer there.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent?,
@@ -115,6 +116,20 @@ pub fn run(
             let _ = line.send(&Packet::Signal(signal.ssi_signo), &[], false);
         }
     }
+}
+
+/// Sends the words, in a packet of their own or in memory beside one.
+fn ask(line: &PacketLine, order: RunOrder, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let words = order.encode();
+    if words.len() <= MOST_BODY {
+        return line.send(&Packet::Run(order), descriptors, true);
+    }
+    if words.len() > MOST_ORDER {
+        return Err(io::Error::other(PacketError::TooLarge));
+    }
+    let memory = memory::sealed(&words)?;
+    let with_memory = [descriptors, &[memory.as_fd()]].concat();
+    line.send(&Packet::LongRun, &with_memory, true)
 }
 
 fn reach(directory: &Path) -> Result<PacketLine, ServiceError> {
@@ -151,7 +166,7 @@ fn take(came: Option<super::line::Received>) -> Result<ServedEnd, ServiceError> 
                 report: read(report)?,
             })
         }
-        Packet::Run(_) | Packet::Signal(_) | Packet::Caller => {
+        Packet::Run(_) | Packet::LongRun | Packet::Signal(_) | Packet::Caller => {
             Err(ServiceError::Answer(PacketError::Body))
         }
     }

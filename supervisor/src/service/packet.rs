@@ -7,6 +7,7 @@
 //!         3 ended     exit code: u32; 1 descriptor, the report as JSON, in sealed memory
 //!         4 refused   code: u32, then what is wrong and the fix, each with a NUL behind it
 //!         5 caller    nothing; 1 descriptor, a caller's connection: from the listener to the process that makes the run
+//!         6 long run  nothing; the descriptors of a run, and behind them sealed memory with the body of one
 //! ```
 //!
 //! Decoding is total: what is not exactly this is an error.
@@ -21,14 +22,18 @@ const VERSION: u16 = 1;
 pub const HEADER: usize = 16;
 /// Bytes of a body at most.
 pub const MOST_BODY: usize = 64 << 10;
+/// Bytes of the words of a request at most, in memory: what execve(2) takes where the stack may have 8 MiB.
+pub const MOST_ORDER: usize = 2 << 20;
 /// Descriptors of a packet at most.
-pub const MOST_DESCRIPTORS: usize = 5;
+pub const MOST_DESCRIPTORS: usize = 6;
 
 /// A packet, but for its descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
     /// Asks for a run: streams 0, 1 and 2, the caller's directory, and where events go, if they go anywhere.
     Run(RunOrder),
+    /// Asks for a run whose words are in sealed memory, which comes behind the descriptors of a run: [`RunOrder::decode`].
+    LongRun,
     /// Passes a signal on to the run.
     Signal(u32),
     /// The run is over; its report comes with it.
@@ -76,7 +81,8 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
-    const ALL: [RefusalCode; 5] = [
+    /// Every kind.
+    pub const ALL: [RefusalCode; 5] = [
         RefusalCode::Malformed,
         RefusalCode::Forbidden,
         RefusalCode::Late,
@@ -103,8 +109,13 @@ pub enum PacketError {
     #[error("its body is none of its kind")]
     Body,
     /// More than fits.
-    #[error("arguments and environment are more than {MOST_BODY} bytes")]
+    #[error(
+        "arguments and environment are more than {MOST_ORDER} bytes; run it with fewer variables: env -i"
+    )]
     TooLarge,
+    /// Memory that somebody may still change, or none.
+    #[error("its words are not in memory that is sealed against every change")]
+    Memory,
 }
 
 impl Packet {
@@ -119,6 +130,7 @@ impl Packet {
             Packet::Ended(code) => (3, code.to_le_bytes().to_vec()),
             Packet::Refused(refusal) => (4, refusal.encode()),
             Packet::Caller => (5, Vec::new()),
+            Packet::LongRun => (6, Vec::new()),
         };
         if body.len() > MOST_BODY {
             return Err(PacketError::TooLarge);
@@ -157,11 +169,12 @@ impl Packet {
             rest.is_empty().then_some(number)
         };
         let packet = match (kind, descriptors) {
-            (1, 4 | 5) => RunOrder::decode(body).map(Packet::Run),
+            (1, 4 | 5) => Some(Packet::Run(RunOrder::decode(body)?)),
             (2, 0) => whole(body).map(Packet::Signal),
             (3, 1) => whole(body).map(Packet::Ended),
             (4, 0) => Refusal::decode(body).map(Packet::Refused),
             (5, 1) => body.is_empty().then_some(Packet::Caller),
+            (6, 5 | 6) => body.is_empty().then_some(Packet::LongRun),
             _ => return Err(PacketError::Length),
         };
         packet.ok_or(PacketError::Body)
@@ -169,10 +182,11 @@ impl Packet {
 }
 
 impl RunOrder {
-    fn encode(&self) -> Vec<u8> {
+    /// The bytes of these words.
+    pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         for count in [self.arguments.len(), self.variables.len()] {
-            // More of them do not fit in a body.
+            // More of them do not fit anywhere.
             body.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
         }
         for argument in &self.arguments {
@@ -187,17 +201,27 @@ impl RunOrder {
         body
     }
 
-    fn decode(body: &[u8]) -> Option<RunOrder> {
+    /// The words that these bytes are.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn decode(body: &[u8]) -> Result<RunOrder, PacketError> {
+        RunOrder::of(body).ok_or(PacketError::Body)
+    }
+
+    fn of(body: &[u8]) -> Option<RunOrder> {
         let (arguments, body) = number(body)?;
         let (variables, body) = number(body)?;
         let (arguments, variables) = (
             usize::try_from(arguments).ok()?,
             usize::try_from(variables).ok()?,
         );
-        let mut texts = texts(body)?;
-        if texts.len() != arguments.checked_add(variables)? {
+        // Before anything is kept of them.
+        let ends = body.iter().filter(|byte| **byte == 0).count();
+        if ends != arguments.checked_add(variables)? {
             return None;
         }
+        let mut texts = texts(body)?;
         let variables = texts.split_off(arguments).into_iter().map(|text| {
             // As getenv(3) does: a name may begin with the sign.
             let at = text.iter().skip(1).position(|byte| *byte == b'=')? + 1;
@@ -280,6 +304,7 @@ mod tests {
                 (Packet::Run(order), count)
             }),
             Just((Packet::Caller, 1)),
+            (5_usize..=6).prop_map(|count| (Packet::LongRun, count)),
             any::<u32>().prop_map(|number| (Packet::Signal(number), 0)),
             any::<u32>().prop_map(|code| (Packet::Ended(code), 1)),
             (
@@ -310,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80), count in 0_usize..7) {
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80), count in 0_usize..8) {
             if let Ok(packet) = Packet::decode(&bytes, count) {
                 prop_assert_eq!(packet.encode(count).unwrap(), bytes);
             }
@@ -318,7 +343,7 @@ mod tests {
 
         #[test]
         fn a_body_of_any_bytes_is_decoded_or_refused(
-            kind in 0_u16..7, body in prop::collection::vec(0_u8..4, 0..40), count in 0_usize..6
+            kind in 0_u16..8, body in prop::collection::vec(0_u8..4, 0..40), count in 0_usize..7
         ) {
             let mut bytes = b"tkfd\x01\x00".to_vec();
             bytes.extend(kind.to_le_bytes());

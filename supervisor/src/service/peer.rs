@@ -75,11 +75,7 @@ impl ServedPeer {
     /// When it is not one that is served.
     pub fn of(socket: &impl AsFd) -> Result<ServedPeer, PeerError> {
         let told = getsockopt(socket, sockopt::PeerCredentials).map_err(PeerError::Unknown)?;
-        let process = getsockopt(socket, sockopt::PeerPidfd).map_err(|errno| match errno {
-            // It connected and is gone; no other process is taken for it.
-            Errno::ESRCH | Errno::EINVAL => PeerError::Gone,
-            errno => PeerError::Unknown(errno),
-        })?;
+        let process = process_of(socket)?;
         let groups = served::peer_groups(socket).map_err(PeerError::Unknown)?;
         let user = told.uid();
         if JAILS.contains(&user) || user == OVERFLOW {
@@ -101,6 +97,29 @@ impl ServedPeer {
             groups,
         })
     }
+
+    /// Looks at the caller's process by its number. Afterwards it is certain that it was the one that connected.
+    ///
+    /// # Errors
+    /// [`PeerError::Gone`] when it cannot be looked at any more.
+    pub fn look_at<T, E>(
+        &self,
+        socket: &impl AsFd,
+        look: impl FnOnce(u32) -> Result<T, E>,
+    ) -> Result<Result<T, E>, PeerError> {
+        let process = process_of(socket)?;
+        let seen = look(self.pid);
+        require_alive(&process)?;
+        Ok(seen)
+    }
+}
+
+fn process_of(socket: &impl AsFd) -> Result<OwnedFd, PeerError> {
+    getsockopt(socket, sockopt::PeerPidfd).map_err(|errno| match errno {
+        // It connected and is gone; no other process is taken for it.
+        Errno::ESRCH | Errno::EINVAL => PeerError::Gone,
+        errno => PeerError::Unknown(errno),
+    })
 }
 
 fn require_here(pid: u32) -> Result<(), PeerError> {

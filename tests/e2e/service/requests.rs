@@ -30,6 +30,9 @@ fn a_request_that_is_none_is_refused_and_the_service_goes_on() {
         let (way, answer) = line.rsplit_once(": ").unwrap();
         let expected: &[&str] = match way {
             _ if way.starts_with("gone") => &["closed"],
+            "the usual in memory"
+            | "the usual in memory, read to its end"
+            | "words of 1 MiB in memory" => &["ended"],
             "an export" | "a layer" | "a sink" | "without a monitor" | "with what is there"
             | "every call" | "a port" => &["403"],
             _ => &["400"],
@@ -37,13 +40,39 @@ fn a_request_that_is_none_is_refused_and_the_service_goes_on() {
         assert!(expected.contains(&answer), "{line}");
         count += 1;
     }
-    assert_eq!(count, 50, "{told}");
+    assert_eq!(count, 72, "{told}");
     let ran = Run::new().served_at(&service.directory()).run(&["true"]);
     ran.expect_code(0);
     let makers = service.makers();
     assert!(!makers.is_empty(), "some stand ready");
     drop(service);
     Service::nothing_is_left(&makers);
+}
+
+#[test]
+fn a_long_environment_and_long_arguments_come_whole() {
+    let service = Service::start("");
+    let run = Run::new().option("--quiet").served_at(&service.directory());
+    let run = run.option("--env SAMPLE");
+    let argument = "a".repeat(100 << 10);
+    let script = "printf %s \"$SAMPLE$1$2\" | sha256sum";
+    let mut command = run.command(&["sh", "-c", script, "sh", &argument, "end"]);
+    let (long, sample) = ("x".repeat(100 << 10), "y".repeat(90 << 10));
+    command
+        .env("OTHER", &long)
+        .env("MORE", &long)
+        .env("SAMPLE", &sample);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let whole = format!("{sample}{argument}end");
+    let mut control = std::process::Command::new("sha256sum");
+    let control = control.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut control = control.unwrap();
+    let mut into = control.stdin.take().unwrap();
+    std::io::Write::write_all(&mut into, whole.as_bytes()).unwrap();
+    drop(into);
+    let expected = control.wait_with_output().unwrap().stdout;
+    assert_eq!(told.as_bytes(), expected, "{output:?}");
 }
 
 #[test]

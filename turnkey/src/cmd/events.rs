@@ -28,13 +28,14 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
         reader_is_gone: false,
     };
     let mut followed = Followed::default();
+    let mut is_any = false;
     followed.find()?;
-    if followed.runs.is_empty() && !arguments.follow {
-        output::line("no run that you may follow lives now; --follow waits for those that begin");
-    }
     while arguments.follow || !followed.runs.is_empty() {
         followed.wait(LOOK);
-        let over = followed.take(|run, line| printer.take(&run.run, line))?;
+        let over = followed.take(|run, line| {
+            is_any = true;
+            printer.take(&run.run, line)
+        })?;
         over.iter().for_each(|run| printer.over(run));
         if printer.reader_is_gone {
             break;
@@ -42,6 +43,9 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
         if arguments.follow {
             followed.find()?;
         }
+    }
+    if !is_any && !arguments.follow {
+        output::line("no run that you may follow lives now; --follow waits for those that begin");
     }
     Ok(0)
 }

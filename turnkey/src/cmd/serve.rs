@@ -1,6 +1,7 @@
 //! `turnkey serve`: makes runs for callers without privileges.
 
 mod config;
+mod counters;
 mod listener;
 mod log;
 mod maker;
@@ -38,7 +39,7 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     log.tell(ServiceEvent::Serving { socket: &socket });
     let served = listener.serve(&log);
     log.tell(ServiceEvent::Ending);
-    listener.end();
+    listener.end(&log);
     Ok(served.map(|()| 0)?)
 }
 

@@ -24,6 +24,7 @@ use turnkey_supervisor::service::{
 };
 
 use super::config::ServeConfig;
+use super::counters::ServiceCounters;
 use super::log::{ServiceEvent, ServiceLog};
 use super::queue::CallerQueue;
 use crate::output;
@@ -32,6 +33,11 @@ use crate::output;
 const BACKLOG: i32 = 128;
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// The time in which a process ends that was killed, unless the kernel holds it.
+const KILLED: Duration = Duration::from_secs(2);
+
+/// The signal that asks for the counters.
+const ASKED: Signal = Signal::SIGUSR1;
 
 /// The time for which the monitor's programs stay attached after the last run: until then the next one finds them so.
 const KEPT_ATTACHED: Duration = Duration::from_secs(5);
@@ -44,8 +50,8 @@ struct RunMaker {
     process: Child,
     /// Closed by its end.
     line: PacketLine,
-    /// The user for whom it makes one; `None` while it stands ready.
-    user: Option<u32>,
+    /// The user for whom it makes one, and since when; `None` while it stands ready.
+    serves: Option<(u32, Instant)>,
     /// True when it keeps the monitor's programs attached from its start.
     keeps_attached: bool,
 }
@@ -58,6 +64,7 @@ pub struct Listener<'c> {
     signals: SignalFd,
     makers: Vec<RunMaker>,
     waiting: CallerQueue<PacketLine>,
+    counters: ServiceCounters,
     /// The time when a run began or ended last.
     last_run: Option<Instant>,
     /// Held as long as this service is the one of its directory.
@@ -93,10 +100,12 @@ impl<'c> Listener<'c> {
         bound.with_context(made)?;
         open_to(&path, &config.group)?;
         listen(&socket, BACKLOG)?;
-        let ending: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
-        ending.thread_block()?;
+        let heeded: SigSet = [Signal::SIGTERM, Signal::SIGINT, ASKED]
+            .into_iter()
+            .collect();
+        heeded.thread_block()?;
         let signals =
-            SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+            SignalFd::with_flags(&heeded, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Listener {
             config,
             file,
@@ -104,6 +113,7 @@ impl<'c> Listener<'c> {
             signals,
             makers: Vec::new(),
             waiting: CallerQueue::new(config.queue),
+            counters: ServiceCounters::default(),
             last_run: None,
             _lock: lock,
         })
@@ -116,7 +126,7 @@ impl<'c> Listener<'c> {
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready()?;
-            if self.wait(self.patience())? {
+            if self.wait(self.patience(), log)? {
                 return Ok(());
             }
             self.let_go();
@@ -126,7 +136,7 @@ impl<'c> Listener<'c> {
     }
 
     /// Ends the runs, with a moment for each to end by itself.
-    pub fn end(mut self) {
+    pub fn end(mut self, log: &ServiceLog) {
         self.waiting.retain(|_| false);
         for maker in &self.makers {
             let pid = nix::unistd::Pid::from_raw(maker.process.id().cast_signed());
@@ -136,18 +146,30 @@ impl<'c> Listener<'c> {
         while !self.makers.is_empty() && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-            if self.wait(left).is_err() {
+            if self.wait(left, log).is_err() {
                 break;
             }
         }
         for maker in &mut self.makers {
             let _ = maker.process.kill();
-            let _ = maker.process.wait();
+        }
+        let deadline = Instant::now() + KILLED;
+        let is_over =
+            |maker: &mut RunMaker| maker.process.try_wait().is_ok_and(|end| end.is_some());
+        while !self.makers.is_empty() && Instant::now() < deadline {
+            self.makers.retain_mut(|maker| !is_over(maker));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // In a call of a file system that answers nobody: dead once that call ends, and nothing waits for it.
+        for maker in &self.makers {
+            log.tell(ServiceEvent::Stuck {
+                process: maker.process.id(),
+            });
         }
     }
 
     /// Waits until something has happened, and forgets who is gone. True when the service is to end.
-    fn wait(&mut self, most: PollTimeout) -> anyhow::Result<bool> {
+    fn wait(&mut self, most: PollTimeout, log: &ServiceLog) -> anyhow::Result<bool> {
         let makers = self.makers.iter().map(|maker| maker.line.as_fd());
         let mut waited: Vec<PollFd<'_>> = [self.socket.as_fd(), self.signals.as_fd()]
             .into_iter()
@@ -168,21 +190,34 @@ impl<'c> Listener<'c> {
             .collect();
         drop(waited);
         let mut gone = has[2..first_waiting].iter();
-        let last_run = &mut self.last_run;
         self.makers.retain_mut(|maker| {
             let is_over = *gone.next().unwrap_or(&false);
-            if is_over {
-                // It has closed its line with its last act.
-                let _ = maker.process.wait();
-                if maker.user.is_some() {
-                    *last_run = Some(Instant::now());
-                }
+            // It has closed its line with its last act.
+            if is_over && let (Ok(status), Some((_, since))) = (maker.process.wait(), maker.serves)
+            {
+                self.counters.ended(status, since.elapsed());
+                self.last_run = Some(Instant::now());
             }
             !is_over
         });
         let mut hung_up = has[first_waiting..].iter();
         self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
-        Ok(has[1] && self.signals.read_signal()?.is_some())
+        let mut is_to_end = false;
+        while let Some(signal) = self.signals.read_signal()? {
+            match i32::try_from(signal.ssi_signo) {
+                Ok(number) if number == ASKED as i32 => self.tell_counters(log),
+                _ => is_to_end = true,
+            }
+        }
+        Ok(is_to_end)
+    }
+
+    fn tell_counters(&self, log: &ServiceLog) {
+        log.tell(ServiceEvent::Counted {
+            running: self.running(None),
+            waiting: self.waiting.len(),
+            counters: &self.counters,
+        });
     }
 
     /// True as long as the monitor stays attached for runs that follow.
@@ -229,11 +264,13 @@ impl<'c> Listener<'c> {
                 Ok(peer) => {
                     let user = peer.user.user;
                     if let Some(loser) = self.waiting.push(user, line) {
+                        self.counters.refused(RefusalCode::Busy);
                         turn_away(&loser, None, (RefusalCode::Busy, self.busy()), log);
                     }
                 }
                 Err(PeerError::Gone) => {}
                 Err(error) => {
+                    self.counters.refused(RefusalCode::Forbidden);
                     let refusal = (RefusalCode::Forbidden, error.to_string());
                     turn_away(&line, error.user(), refusal, log);
                 }
@@ -261,7 +298,7 @@ impl<'c> Listener<'c> {
     }
 
     fn hand_over(&mut self, user: u32, caller: &PacketLine) -> anyhow::Result<()> {
-        let is_ready = |maker: &RunMaker| maker.user.is_none();
+        let is_ready = |maker: &RunMaker| maker.serves.is_none();
         let place = match self.makers.iter().position(is_ready) {
             Some(place) => place,
             None => {
@@ -271,7 +308,7 @@ impl<'c> Listener<'c> {
         };
         self.last_run = Some(Instant::now());
         let maker = &mut self.makers[place];
-        maker.user = Some(user);
+        maker.serves = Some((user, Instant::now()));
         // One that has died since takes nothing: the caller sees the connection end.
         let _ = maker.line.send(&Packet::Caller, &[caller.as_fd()], false);
         Ok(())
@@ -285,7 +322,7 @@ impl<'c> Listener<'c> {
     /// Has as many processes ready as configured, as far as there are slots.
     fn stand_ready(&mut self) -> anyhow::Result<()> {
         let ready = self.config.ready.min(self.config.max_running);
-        let is_ready = |maker: &&RunMaker| maker.user.is_none();
+        let is_ready = |maker: &&RunMaker| maker.serves.is_none();
         while self.makers.iter().filter(is_ready).count() < ready
             && self.makers.len() < self.config.max_running
         {
@@ -314,7 +351,7 @@ impl<'c> Listener<'c> {
         Ok(RunMaker {
             process,
             line: own.into(),
-            user: None,
+            serves: None,
             keeps_attached,
         })
     }
@@ -333,8 +370,8 @@ fn in_the_background<T>(act: impl FnOnce() -> T) -> std::io::Result<T> {
 fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
     let counts = |maker: &&RunMaker| {
         maker
-            .user
-            .is_some_and(|own| user.is_none_or(|user| user == own))
+            .serves
+            .is_some_and(|(own, _)| user.is_none_or(|user| user == own))
     };
     makers.iter().filter(counts).count()
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::SystemTime;
 
+use super::counters::ServiceCounters;
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -45,8 +46,23 @@ pub enum ServiceEvent<'e> {
         /// From the connection to the report.
         milliseconds: u64,
     },
+    /// The counters, since somebody has asked for them by SIGUSR1.
+    Counted {
+        /// Runs that are made now.
+        running: usize,
+        /// Callers that wait for a slot.
+        waiting: usize,
+        /// The callers that are gone.
+        #[serde(flatten)]
+        counters: &'e ServiceCounters,
+    },
     /// The service ends.
     Ending,
+    /// A process of a run was killed and has not ended: a file system that its caller named holds it in a call, until that is answered.
+    Stuck {
+        /// The process.
+        process: u32,
+    },
 }
 
 #[derive(Serialize)]

@@ -3,21 +3,24 @@
 //! Until the jail is made, what the caller names is looked at with the caller's rights: first all of this process has them, which has no
 //! other thread then; later only a thread that opens a path ([`turnkey_jailer::ServedUser`]).
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::Parser as _;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
+use turnkey_jailer::served;
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_supervisor::service::{
-    CallerDescriptors, PASSED_ON, Packet, PacketLine, Refusal, RefusalCode, RunOrder, ServedPeer,
+    CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
+    Refusal, RefusalCode, RunOrder, ServedCaller, ServedPeer, memory,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
@@ -25,6 +28,7 @@ use turnkey_supervisor::{
 };
 
 use super::config::ServeConfig;
+use super::counters::status_of;
 use super::log::{ServiceEvent, ServiceLog};
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
@@ -75,7 +79,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         let done = answered(&config, &caller, &peer, service_pid)?;
         Ok((peer, done))
     });
-    match done {
+    let status = match done {
         Ok((peer, done)) => {
             let (code, report) = (done.report.exit_code(), sealed(&done)?);
             log.tell(ServiceEvent::Ran {
@@ -85,7 +89,9 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 exit_code: code,
                 milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
-            caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true)?;
+            // Who has hung up takes no answer.
+            let _ = caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true);
+            0
         }
         Err(refusal) => {
             log.tell(ServiceEvent::Refused {
@@ -93,12 +99,14 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 code: refusal.code as u32,
                 reason: &refusal.message,
             });
-            caller.send(&Packet::Refused(refusal), &[], true)?;
+            let status = status_of(refusal.code);
+            let _ = caller.send(&Packet::Refused(refusal), &[], true);
+            status
         }
-    }
+    };
     // To the end of this process: its end is what frees the slot.
     std::mem::forget(service);
-    Ok(0)
+    Ok(status)
 }
 
 /// The monitor's programs, called as if a jail was watched. That they cannot be had costs time alone: a run attaches what it needs by
@@ -163,10 +171,7 @@ fn answered(
             _ => system(error),
         })?;
     let came = came.ok_or_else(|| malformed("the connection has ended"))?;
-    let (packet, descriptors) = came.map_err(malformed)?;
-    let Packet::Run(order) = packet else {
-        return Err(malformed("the first packet asks for no run"));
-    };
+    let (order, descriptors) = words(came.map_err(malformed)?)?;
     let descriptors = CallerDescriptors::check(descriptors)
         .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
     let arguments = parse(&order)?;
@@ -178,20 +183,40 @@ fn answered(
     }
     take_streams(&descriptors.streams).map_err(|errno| broken(&errno.into()))?;
     drop(descriptors.streams);
-    be_like(peer).map_err(|error| broken(&error))?;
+    let seen = peer.look_at(&**caller, CallerLook::at);
+    let seen = seen.map_err(|error| forbidden(error.to_string()))?;
+    let seen = seen.map_err(|error| broken(&error))?;
+    be_like(peer, &seen).map_err(|error| broken(&error))?;
     let environment: CallerEnvironment = order.variables.into_iter().collect();
     let wanted = as_caller(peer, || {
         nix::unistd::fchdir(&descriptors.directory).map_err(|errno| {
             forbidden(format!("the current directory cannot be entered: {errno}"))
         })?;
-        settle(config, &arguments, &environment)
+        settle(config, &arguments, &environment, (peer, seen.allowance))
     });
-    let (settled, directory) = wanted.map_err(|error| broken(&error))??;
+    let wanted = wanted.map_err(|error| broken(&error))??;
     // A change of user has taken the death signal back, prctl(2), and so do those of threads for themselves: this one has none.
     heed(Arc::clone(caller), service).map_err(|error| broken(&error))?;
-    let done = under(peer, &arguments, (settled, directory), events)?;
+    let done = under(&arguments, wanted, events)?;
     tell(&done, &arguments, &environment);
     Ok(done)
+}
+
+/// The words of the first packet, and the descriptors of a run.
+fn words(
+    (packet, mut descriptors): (Packet, Vec<OwnedFd>),
+) -> Result<(RunOrder, Vec<OwnedFd>), Refusal> {
+    let order = match packet {
+        Packet::Run(order) => order,
+        Packet::LongRun => {
+            let memory = descriptors.pop().ok_or(PacketError::Length);
+            let words = memory.and_then(|memory| memory::read_sealed(memory, MOST_ORDER));
+            let order = words.and_then(|words| RunOrder::decode(&words));
+            order.map_err(malformed)?
+        }
+        _ => return Err(malformed("the first packet asks for no run")),
+    };
+    Ok((order, descriptors))
 }
 
 /// The arguments of `run`, as far as a service does what they ask for.
@@ -235,15 +260,33 @@ fn take_streams([input, output, error]: &[OwnedFd; 3]) -> nix::Result<()> {
     nix::unistd::dup2_stderr(error)
 }
 
-/// Takes from the caller's process what a jail inherits from its maker: priority, processors, mask of new files.
-fn be_like(peer: &ServedPeer) -> anyhow::Result<()> {
-    let pid = rustix::process::Pid::from_raw(peer.pid.cast_signed());
-    let nice = rustix::process::getpriority_process(pid)?;
+/// The caller's process, as far as it decides what its run gets.
+struct CallerLook {
+    nice: i32,
+    affinity: CpuSet,
+    umask: Mode,
+    allowance: CallerAllowance,
+}
+
+impl CallerLook {
+    fn at(pid: u32) -> anyhow::Result<CallerLook> {
+        let number = pid.cast_signed();
+        Ok(CallerLook {
+            nice: rustix::process::getpriority_process(rustix::process::Pid::from_raw(number))?,
+            affinity: sched_getaffinity(Pid::from_raw(number))?,
+            umask: Mode::from_bits_truncate(served::umask_of(pid)?),
+            allowance: CallerAllowance::of(pid)?,
+        })
+    }
+}
+
+/// Takes on what a jail inherits from its maker: priority, processors, mask of new files.
+fn be_like(peer: &ServedPeer, caller: &CallerLook) -> anyhow::Result<()> {
     // Not below that of the service itself.
     let own = rustix::process::getpriority_process(None)?;
-    rustix::process::setpriority_process(None, nice.max(own))?;
-    let affinity = nix::sched::sched_getaffinity(Pid::from_raw(peer.pid.cast_signed()))?;
-    nix::sched::sched_setaffinity(Pid::from_raw(0), &affinity)?;
+    rustix::process::setpriority_process(None, caller.nice.max(own))?;
+    sched_setaffinity(Pid::from_raw(0), &caller.affinity)?;
+    nix::sys::stat::umask(caller.umask);
     // Of the caller's alone from here on; the jail leaves them.
     let groups: Vec<Gid> = peer.groups.iter().copied().map(Gid::from_raw).collect();
     setgroups(&groups)?;
@@ -261,20 +304,31 @@ fn as_caller<T>(peer: &ServedPeer, act: impl FnOnce() -> T) -> anyhow::Result<T>
     Ok(done)
 }
 
-/// The policy for the request, within the ceilings.
+/// A run that may be made.
+struct SettledRun {
+    policy: SettledPolicy,
+    directory: RunDirectory,
+    caller: ServedCaller,
+}
+
+/// The policy for the request, within the ceilings and what the caller may have.
 fn settle(
     config: &ServeConfig,
     arguments: &RunArguments,
     environment: &CallerEnvironment,
-) -> Result<(SettledPolicy, RunDirectory), Refusal> {
+    (peer, allowance): (&ServedPeer, CallerAllowance),
+) -> Result<SettledRun, Refusal> {
     config
         .require_profile(&arguments.profile)
         .map_err(forbidden)?;
-    let policy = load(arguments)?;
+    let mut policy = load(arguments)?;
     let ceilings = config.ceilings().map_err(|error| broken(&error))?;
     config
         .require_within(&policy, &ceilings)
         .map_err(forbidden)?;
+    let caller = allowance
+        .lower(peer.user, &mut policy.limits)
+        .map_err(|error| forbidden(error.to_string()))?;
     let directory = arguments
         .directory
         .chosen()
@@ -283,9 +337,13 @@ fn settle(
         environment: environment.clone(),
         ..directory
     };
-    let settled = SettledPolicy::new(policy, &arguments.command, &directory, Strictness::Whole)
+    let policy = SettledPolicy::new(policy, &arguments.command, &directory, Strictness::Whole)
         .map_err(|error| broken(&error.into()))?;
-    Ok((settled, directory))
+    Ok(SettledRun {
+        policy,
+        directory,
+        caller,
+    })
 }
 
 fn load(arguments: &RunArguments) -> Result<Policy, Refusal> {
@@ -296,9 +354,8 @@ fn load(arguments: &RunArguments) -> Result<Policy, Refusal> {
 }
 
 fn under(
-    peer: &ServedPeer,
     arguments: &RunArguments,
-    (settled, directory): (SettledPolicy, RunDirectory),
+    wanted: SettledRun,
     events: Option<OwnedFd>,
 ) -> Result<FinishedRun, Refusal> {
     let failed = |error: anyhow::Error| broken(&error);
@@ -306,18 +363,18 @@ fn under(
     let terminal = wants_terminal.then(|| Terminal::with_output(std::io::stdout()));
     let terminal = terminal.transpose().map_err(|error| failed(error.into()))?;
     let request = RunRequest {
-        directory,
+        directory: wanted.directory,
         output: [standard_output(), standard_error()],
         terminal,
         capture: arguments.capture,
         redact: !arguments.no_redact,
         events: events.map(std::fs::File::from),
-        served: Some(peer.user),
+        served: Some(wanted.caller),
         ..RunRequest::new(arguments.command.clone())
     };
     let mut observer = StartedRun(CallerTerminal::silent(arguments.quiet));
     let place = RunPlace::entered_before();
-    turnkey_supervisor::run(request, settled, place, &mut observer).map_err(failed)
+    turnkey_supervisor::run(request, wanted.policy, place, &mut observer).map_err(failed)
 }
 
 /// The caller's terminal. From its start on a run has a clock of its own, and a caller that takes no output holds the slot not much
@@ -386,14 +443,5 @@ fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnviro
 fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
     let mut text = Vec::new();
     turnkey_report::json::write(&done.report, &mut text)?;
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let memory = memfd_create(c"turnkey-report", flags)?;
-    let mut file = std::fs::File::from(memory);
-    file.write_all(&text)?;
-    let seals = SealFlag::F_SEAL_SEAL
-        | SealFlag::F_SEAL_SHRINK
-        | SealFlag::F_SEAL_GROW
-        | SealFlag::F_SEAL_WRITE;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(file.into())
+    Ok(memory::sealed(&text)?)
 }
