@@ -174,6 +174,19 @@ impl OpenOutput {
         Ok(true)
     }
 
+    /// As [`OpenOutput::start`], for a file that no other process gives this name as long as it is open; `None` when another process
+    /// keeps the name in this way.
+    pub fn start_unless_kept(&self) -> io::Result<Option<File>> {
+        let (OpenOutput::Stream(file) | OpenOutput::File(file, _)) = self;
+        if let OpenOutput::File(file, place) = self {
+            keep::lock(file)?;
+            if !place.take(file)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(file.try_clone()?))
+    }
+
     /// To be written bit by bit, and read meanwhile: a file has its name at once.
     pub fn start(self) -> io::Result<File> {
         match self {

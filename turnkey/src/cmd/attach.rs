@@ -1,10 +1,10 @@
 //! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
 
 mod detach;
-mod report_file;
 mod target;
+mod watcher_file;
 
-use self::report_file::ReportFile;
+use self::watcher_file::{ReportFile, begin_events};
 use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
@@ -16,7 +16,7 @@ use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
 
-use super::run::{opened, write};
+use super::run::write;
 use crate::cli::AttachArguments;
 use crate::colour;
 use crate::failure::Failure;
@@ -38,10 +38,8 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         .map_err(|error| Failure::Profile(Box::new(error)))?;
     let group = target::find(&arguments.target)?;
     let mut report_file = ReportFile::open(outputs.report, arguments)?;
-    let events = outputs.events.map(|events| {
-        let started = opened("events", events)?.start();
-        started.context("could not write events")
-    });
+    let events = outputs.events;
+    let events = events.map(|events| begin_events(events, arguments));
     let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let request = AttachmentRequest {
         group,
@@ -63,7 +61,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     };
     let mut beginning = |report: &Report| report_file.begin(report);
     let mut done = attachment::attach(request, policy, &mut observer, &mut beginning)?;
-    let written = write(&done.report, report_file.file);
+    let written = write(&done.report, report_file.into_output());
     // Last: a group without its whole report is one whose watcher was killed.
     if let Some(guard) = done.guard.take() {
         guard.let_go();
