@@ -331,14 +331,14 @@ fn kind(stat: &FileStat) -> OutputKind {
     match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
         SFlag::S_IFREG => OutputKind::File,
         SFlag::S_IFDIR => OutputKind::Directory,
-        SFlag::S_IFIFO if is_trusted(stat) => OutputKind::Stream,
+        SFlag::S_IFIFO if is_fifo_of_caller_or_root(stat) => OutputKind::Stream,
         SFlag::S_IFIFO => OutputKind::Foreign,
         SFlag::S_IFCHR if is_sink(stat) || is_terminal(device) => OutputKind::Stream,
         _ => OutputKind::Other,
     }
 }
 
-fn is_trusted(stat: &FileStat) -> bool {
+fn is_fifo_of_caller_or_root(stat: &FileStat) -> bool {
     stat.st_uid == 0 || stat.st_uid == nix::unistd::geteuid().as_raw()
 }
 

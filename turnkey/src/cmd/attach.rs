@@ -1,16 +1,17 @@
 //! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
 
 mod detach;
+mod guard;
 mod target;
 mod watcher_file;
 
+pub use self::guard::stay_behind;
 use self::watcher_file::{ReportFile, begin_events};
 use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::{Attachment, Report};
 use turnkey_supervisor::RunObserver;
-use turnkey_supervisor::attachment::guard::{self, GuardProgram};
 use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
@@ -53,7 +54,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
             pids: arguments.pids,
             cpus: arguments.cpus,
         },
-        guard: arguments.required.then(own_guard),
+        guard: arguments.required.then(guard::guard_program),
         sinks: sinks?,
     };
     let mut observer = Follower {
@@ -70,20 +71,6 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
     Ok(done.report.exit_code())
 }
-
-/// The process that stays behind for `--required`.
-pub fn stay_behind() -> Result<u8, Failure> {
-    guard::stay_behind()?;
-    Ok(0)
-}
-
-/// The same program once more, whatever its path leads to by now.
-fn own_guard() -> GuardProgram {
-    GuardProgram(["/proc/self/exe", GUARD].map(Into::into).to_vec())
-}
-
-/// The subcommand of it.
-const GUARD: &str = "attach-guard";
 
 /// The beginning of the line that says so.
 const WATCHING: &str = "turnkey: watching";
