@@ -37,7 +37,7 @@ use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
-use crate::open::OpenError;
+use crate::open::{JAILS, OpenError};
 use crate::programs::{GROUP_HOOKS, Programs};
 use crate::slot::Slot;
 use crate::sys;
@@ -71,6 +71,31 @@ impl Shared {
     /// Gives the slot back, unused.
     pub(crate) fn give_back(self) -> Result<(), OpenError> {
         self.slot.claim.map_or(Ok(()), Claim::give_back)
+    }
+}
+
+/// The programs of jails that are loaded for all, called by the kernel as long as this lives, as they are while a jail is watched: whoever makes
+/// one run after another attaches them once.
+pub struct AttachedPrograms {
+    _links: HeldLinks,
+}
+
+impl AttachedPrograms {
+    /// Takes the links that others hold, or attaches the programs; `None` when nothing is loaded of this object and tier.
+    ///
+    /// # Errors
+    /// When what is loaded cannot be opened or attached.
+    pub fn hold<'o>(
+        object: impl Into<ObjectFile<'o>>,
+        tier: Tier,
+    ) -> Result<Option<Self>, OpenError> {
+        let folder = Folder::of(&object.into(), JAILS);
+        if !folder.is_there()? || folder.tier() != tier {
+            return Ok(None);
+        }
+        let programs = programs(&folder, &hooks(&folder, tier)?)?;
+        let links = HeldLinks::take(&folder, &programs, (tier, &[]))?;
+        Ok(Some(Self { _links: links }))
     }
 }
 

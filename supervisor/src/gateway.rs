@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -84,17 +84,6 @@ enum GatewayPhase {
 pub struct Gateway {
     phase: watch::Sender<GatewayPhase>,
     thread: Option<JoinHandle<Vec<Passage>>>,
-}
-
-/// Raises the limit of open files as far as this process may: the monitor takes a hundred, each connection
-/// two, each listener one. What runs in the jail has limits of its own.
-pub fn raise_limit_of_files() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        // Refused, there is as much room as before; who needs more is told when it runs out.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
 }
 
 impl Gateway {

@@ -16,7 +16,7 @@ use crate::directory::RunDirectory;
 use crate::event_sink::{EventSink, RunObserver};
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
-use crate::gateway::{self, AllowList, Gateway, Service};
+use crate::gateway::{AllowList, Gateway, Service};
 use crate::prepare::{ReadyJail, prepare};
 use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
@@ -24,7 +24,7 @@ use crate::settle::SettledPolicy;
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, missing_hint, others, scope};
+use crate::{advice, attach, clock, layer, missing_hint, open_files, others, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -111,6 +111,7 @@ impl RunPlace {
 /// privileges. Call it before anything is opened that is to be mounted (a file belongs to the mounts it was opened
 /// among), and before this process has a second thread.
 pub fn enter() -> RunPlace {
+    open_files::make_room();
     // As the caller: in a namespace of their own they look like root, whom their manager does not know.
     // In a group that another turnkey watches it stays, to be watched.
     let scope = match others::is_watched_here() {
@@ -192,7 +193,7 @@ fn attempt(
         layer::require_apart(layer, policy, &request.directory)?;
     }
     // First of all: the kernel's programs take a hundred files.
-    gateway::raise_limit_of_files();
+    open_files::raise_limit();
     // A port that is taken is told before anything is made.
     let ports = publish::take(&policy.network.publish)?;
     let streams = relay::open(request.terminal.as_ref());

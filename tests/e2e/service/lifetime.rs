@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use turnkey_expectations::expected;
-use turnkey_tests::{Run, Service, eventually, outside};
+use turnkey_tests::{Run, Service, binary, eventually, nothing_is_loaded, outside};
 
 expected!(
     a_kill_at_many_moments_leaves_nothing_1,
@@ -31,6 +31,42 @@ fn a_run_may_last_longer_than_its_preparation_may() {
         .status()
         .unwrap();
     assert_eq!(ran.code(), Some(5));
+}
+
+/// True while the kernel calls the monitor's programs, which were loaded to stay.
+fn are_attached() -> bool {
+    let (_, status) = outside(binary(), &["monitor", "status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+    let watching = status["versions"][0]["watching"].as_bool();
+    watching.expect("the programs are loaded")
+}
+
+/// A service that has made one run, in mounts of this thread's own, where the programs were attached for nobody before.
+fn after_a_run() -> Service {
+    nothing_is_loaded();
+    Run::new().option("--quiet").run(&["true"]).expect_code(0);
+    eventually("the control: a run leaves nothing attached", || {
+        !are_attached()
+    });
+    let service = Service::start("");
+    served(&service).run(&["true"]).expect_code(0);
+    service
+}
+
+#[test]
+fn the_next_run_finds_the_monitor_attached() {
+    let _service = after_a_run();
+    eventually("who stands ready holds the programs", are_attached);
+}
+
+expected!(
+    a_service_that_nobody_asks_costs_the_host_nothing: at_night,
+    "the programs stay attached for five seconds"
+);
+#[test]
+fn a_service_that_nobody_asks_costs_the_host_nothing() {
+    let _service = after_a_run();
+    eventually("the programs are let go", || !are_attached());
 }
 
 /// A run that lasts, once its program runs.
@@ -72,7 +108,7 @@ fn a_caller_that_is_killed_takes_its_run_along() {
     let mut child = sleeper(&service, &run);
     let makers = service.makers();
     assert!(!makers.is_empty(), "the control: a process makes the run");
-    assert!(is_alive(), "the control: the program runs");
+    eventually("the control: the program runs", is_alive);
     child.kill().unwrap();
     child.wait().unwrap();
     Service::nothing_is_left(&makers);
@@ -109,7 +145,7 @@ fn nothing_outlives_the_service_and_the_next_one_works() {
         let run = served(&service);
         let child = sleeper(&service, &run);
         let makers = service.makers();
-        assert!(is_alive(), "the control: the program runs");
+        eventually("the control: the program runs", is_alive);
         let code = service.end_by(signal);
         assert_eq!(code, (signal == Signal::SIGTERM).then_some(0), "{signal}");
         let output = child.wait_with_output().unwrap();

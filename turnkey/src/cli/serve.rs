@@ -38,6 +38,9 @@ pub struct ServeRunArguments {
     /// The service's process, with which this one ends
     #[arg(long, value_name = "PID")]
     pub service: i32,
+    /// Keep the monitor's programs attached: runs follow one another
+    #[arg(long)]
+    pub after_a_run: bool,
 }
 
 /// The choice between the service and this process.

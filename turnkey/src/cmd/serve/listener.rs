@@ -33,6 +33,12 @@ const BACKLOG: i32 = 128;
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// The time for which the monitor's programs stay attached after the last run: until then the next one finds them so.
+const KEPT_ATTACHED: Duration = Duration::from_secs(5);
+
+/// The nice value of a process that stands ready.
+const LEAST: i32 = 19;
+
 /// A process that makes one run.
 struct RunMaker {
     process: Child,
@@ -40,6 +46,8 @@ struct RunMaker {
     line: PacketLine,
     /// The user for whom it makes one; `None` while it stands ready.
     user: Option<u32>,
+    /// True when it keeps the monitor's programs attached from its start.
+    keeps_attached: bool,
 }
 
 /// The service.
@@ -50,6 +58,8 @@ pub struct Listener<'c> {
     signals: SignalFd,
     makers: Vec<RunMaker>,
     waiting: CallerQueue<PacketLine>,
+    /// The time when a run began or ended last.
+    last_run: Option<Instant>,
     /// Held as long as this service is the one of its directory.
     _lock: Flock<File>,
 }
@@ -94,6 +104,7 @@ impl<'c> Listener<'c> {
             signals,
             makers: Vec::new(),
             waiting: CallerQueue::new(config.queue),
+            last_run: None,
             _lock: lock,
         })
     }
@@ -105,9 +116,10 @@ impl<'c> Listener<'c> {
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready()?;
-            if self.wait(PollTimeout::NONE)? {
+            if self.wait(self.patience())? {
                 return Ok(());
             }
+            self.let_go();
             self.accept(log);
             self.admit()?;
         }
@@ -156,17 +168,53 @@ impl<'c> Listener<'c> {
             .collect();
         drop(waited);
         let mut gone = has[2..first_waiting].iter();
+        let last_run = &mut self.last_run;
         self.makers.retain_mut(|maker| {
             let is_over = *gone.next().unwrap_or(&false);
             if is_over {
                 // It has closed its line with its last act.
                 let _ = maker.process.wait();
+                if maker.user.is_some() {
+                    *last_run = Some(Instant::now());
+                }
             }
             !is_over
         });
         let mut hung_up = has[first_waiting..].iter();
         self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
         Ok(has[1] && self.signals.read_signal()?.is_some())
+    }
+
+    /// True as long as the monitor stays attached for runs that follow.
+    fn follows_a_run(&self) -> bool {
+        let lately = self
+            .last_run
+            .is_some_and(|run| run.elapsed() < KEPT_ATTACHED);
+        lately || self.running(None) > 0
+    }
+
+    /// The time to wait for something to happen.
+    fn patience(&self) -> PollTimeout {
+        let keeps = self.makers.iter().any(|maker| maker.keeps_attached);
+        let last_run = self.last_run.filter(|_| keeps && self.running(None) == 0);
+        last_run.map_or(PollTimeout::NONE, |run| {
+            let left = KEPT_ATTACHED.saturating_sub(run.elapsed());
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::NONE)
+        })
+    }
+
+    /// Has others stand ready in the place of those who keep the monitor attached, when runs do not follow one another any more.
+    fn let_go(&mut self) {
+        if self.follows_a_run() {
+            return;
+        }
+        self.makers.retain_mut(|maker| {
+            if maker.keeps_attached {
+                let _ = maker.process.kill();
+                let _ = maker.process.wait();
+            }
+            !maker.keeps_attached
+        });
     }
 
     /// Takes those who have connected into the queue, or turns them away. Of a flood no more than the kernel held at once, so that those
@@ -221,6 +269,7 @@ impl<'c> Listener<'c> {
                 self.makers.len() - 1
             }
         };
+        self.last_run = Some(Instant::now());
         let maker = &mut self.makers[place];
         maker.user = Some(user);
         // One that has died since takes nothing: the caller sees the connection end.
@@ -253,17 +302,32 @@ impl<'c> Listener<'c> {
         if let Some(file) = self.file {
             command.arg("--config").arg(file);
         }
+        let keeps_attached = self.follows_a_run();
+        if keeps_attached {
+            command.arg("--after-a-run");
+        }
         // Of whoever has started the service nothing reaches a run.
         command.env_clear().current_dir("/").stdin(Stdio::from(its));
-        let process = command
-            .spawn()
+        let process = in_the_background(|| command.spawn())
+            .and_then(|started| started)
             .context("could not start a process for a run")?;
         Ok(RunMaker {
             process,
             line: own.into(),
             user: None,
+            keeps_attached,
         })
     }
+}
+
+/// Does something at the lowest priority, which what it starts keeps until it takes another: a process that gets ready keeps no run
+/// waiting.
+fn in_the_background<T>(act: impl FnOnce() -> T) -> std::io::Result<T> {
+    let own = rustix::process::getpriority_process(None)?;
+    rustix::process::setpriority_process(None, LEAST)?;
+    let done = act();
+    rustix::process::setpriority_process(None, own)?;
+    Ok(done)
 }
 
 fn count(makers: &[RunMaker], user: Option<u32>) -> usize {

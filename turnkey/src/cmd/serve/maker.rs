@@ -14,13 +14,14 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
+use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_supervisor::service::{
     CallerDescriptors, PASSED_ON, Packet, PacketLine, Refusal, RefusalCode, RunOrder, ServedPeer,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
-    Strictness, Terminal, standard_error, standard_output,
+    Strictness, Terminal, object, standard_error, standard_output,
 };
 
 use super::config::ServeConfig;
@@ -45,15 +46,21 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     die_with(service_pid)?;
     // The listener has blocked those that it waits for, and a mask is inherited.
     SigSet::all().thread_unblock()?;
+    // It was started by another name.
+    nix::sys::prctl::set_name(c"turnkey")?;
+    turnkey_supervisor::make_room_for_files();
     let config = ServeConfig::load(arguments.config.as_deref())?;
     // Out of the way of the caller's own.
     let service = nix::unistd::dup(std::io::stdin())?;
     fcntl(&service, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
     let service = PacketLine::from(service);
+    // To the end of this process.
+    let _attached = arguments.after_a_run.then(hold_attached).flatten();
     let Some(came) = service.receive(None)? else {
         // The service is over.
         return Ok(0);
     };
+    make_haste(service_pid).map_err(anyhow::Error::from)?;
     let (Packet::Caller, descriptors) = came? else {
         return Ok(0);
     };
@@ -92,6 +99,20 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     // To the end of this process: its end is what frees the slot.
     std::mem::forget(service);
     Ok(0)
+}
+
+/// The monitor's programs, called as if a jail was watched. That they cannot be had costs time alone: a run attaches what it needs by
+/// itself, and tells when it cannot.
+fn hold_attached() -> Option<AttachedPrograms> {
+    let tier = turnkey_monitor::Available::here().tier;
+    AttachedPrograms::hold(object(), tier).ok().flatten()
+}
+
+/// Takes the service's own priority: while this process stood ready, it was to keep no run waiting.
+fn make_haste(service: Pid) -> rustix::io::Result<()> {
+    let service = rustix::process::Pid::from_raw(service.as_raw());
+    let priority = rustix::process::getpriority_process(service)?;
+    rustix::process::setpriority_process(None, priority)
 }
 
 /// Ends this process with the service, also when that is killed, or has been by now.
