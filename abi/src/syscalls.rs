@@ -279,6 +279,7 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(4, "stat", class::LOOK),
     looked_at(6, "lstat", class::LOOK),
     looked_at(21, "access", class::LOOK),
+    looked_at(80, "chdir", class::LOOK),
     looked_at(89, "readlink", class::LOOK),
     looked_at(137, "statfs", class::LOOK),
     looked_at(191, "getxattr", class::LOOK),

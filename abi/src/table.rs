@@ -131,6 +131,9 @@ pub const OWN_PLACES: usize = 8;
 /// Longest path of such a directory, with a slash behind it.
 pub const OWN_PLACE: usize = 16;
 
+/// Kinds of such directories: in those of one kind the same rules say nothing. A power of two.
+pub const OWN_KINDS: usize = 2;
+
 /// A directory of the jail's own: in it is nothing that rules on what is present speak of when the jail begins, and nothing is mounted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +144,12 @@ pub struct OwnPlace {
     pub mask: [u64; OWN_PLACE / 8],
     /// The length of the path with the slash.
     pub length: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The kind of the directory: an index of [`Table::own`].
+    pub kind: u32,
 }
 
 impl OwnPlace {
-    /// The entry of a path, if it is not too long.
+    /// The entry of a path, if it is not too long; of the first kind.
     #[must_use]
     pub fn of(path: &[u8]) -> Option<Self> {
         let mut bytes = [0; OWN_PLACE];
@@ -162,7 +165,7 @@ impl OwnPlace {
             path: words(bytes),
             mask: words(mask),
             length: u32::try_from(path.len() + 1).unwrap_or(0),
-            reserved: 0,
+            kind: 0,
         })
     }
 
@@ -240,9 +243,9 @@ pub struct Table {
     /// a directory whose content is not known. It holds the strongest answer that any path below it has and
     /// would not have below a directory that no pattern tells from others.
     pub below: [u16; STATES],
-    /// By state: the state that answers instead for a path below one of [`Table::places`]; 0: none does. Nothing leads
-    /// on from there.
-    pub own: [u16; STATES],
+    /// By kind of [`Table::places`] and by state: the state that answers instead for a path below a place of that kind; 0: none
+    /// does. Nothing leads on from there.
+    pub own: [[u16; STATES]; OWN_KINDS],
     /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.
     pub rows: [[u16; column::COUNT]; ROWS],
     /// The next state.
@@ -260,7 +263,7 @@ const _: () = assert!(
             + size_of::<Peer>() * PEERS
             + 256
             + size_of::<OwnPlace>() * OWN_PLACES
-            + 4 * 2 * STATES
+            + (3 + OWN_KINDS) * 2 * STATES
             + 2 * column::COUNT * ROWS
             + 2 * CELLS
 );

@@ -21,7 +21,7 @@ use crate::entry;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
-use crate::path::{self, Resolved};
+use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
@@ -67,14 +67,25 @@ fn look_up_descriptor(
     task: u64,
     (descriptor, (column, own)): (u32, (u32, u32)),
 ) -> (u32, Verdict) {
-    let file = path::file_of(task, descriptor);
-    let resolved = path::resolve(scratch, task, path::place_of(file));
+    let place = path::place_of(path::file_of(task, descriptor));
     // Who links a descriptor's file gives it another name.
     let column = if column == column::LINK {
         column::AWAY
     } else {
         column
     };
+    look_up_place(scratch, jail, (task, place), (column, own))
+}
+
+/// The length of the kernel's own path of a place, which is put to the start of the text, and what the rules say of it.
+#[inline(always)]
+fn look_up_place(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    (task, place): (u64, Place),
+    (column, own): (u32, u32),
+) -> (u32, Verdict) {
+    let resolved = path::resolve(scratch, task, place);
     let column = column.forget(scratch);
     let own = own.forget(scratch);
     let verdict = decide_descriptor(scratch, jail, resolved, (column, own)).forget(scratch);
@@ -368,6 +379,40 @@ pub fn leave(
     }
     scratch.record.args = refusable(regs, result);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
+    emit::conclude(scratch, jail, who, verdict);
+}
+
+/// True for a chdir(2) that was done: the task is in another directory, and nobody knows any more what a relative path started from.
+#[inline(always)]
+pub fn has_entered(nr: i32, result: i64) -> bool {
+    const CHDIR: i32 = 80;
+    nr == CHDIR && result == 0
+}
+
+/// Decides on the directory that the task has entered, by the path that the kernel has of it, and tells of it where a rule is against
+/// it. Apart from [`leave`], whose every way the verifier would follow once more.
+#[inline(always)]
+pub fn entered(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32) {
+    const AT_FDCWD: i32 = -100;
+    let place = path::base(who.task, AT_FDCWD);
+    let columns = (column::STAT, column::STAT);
+    let (length, verdict) = look_up_place(scratch, jail, (who.task, place), columns);
+    let verdict = advised(jail, verdict, 0).forget(scratch);
+    if verdict.action < action::LOG {
+        return;
+    }
+    emit::begin(&mut scratch.record, kind::LOOK, who);
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    let record = &mut scratch.record;
+    record.what = u16::from(on::STAT);
+    record.detail = nr as u32;
+    record.path_len = length as u16;
+    record.flags |= flag::RAW_UNREADABLE;
+    if length == 0 {
+        record.flags |= flag::OBJECT_UNREADABLE;
+    }
     emit::conclude(scratch, jail, who, verdict);
 }
 

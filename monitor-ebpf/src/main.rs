@@ -256,6 +256,9 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             let call = class::WATCH + on::NONE;
             let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
         }
+        class::LOOK if change::has_entered(nr, result) && !told => {
+            change::entered(scratch, jail, who, nr);
+        }
         class::LINK..=class::FCHMOD
         | class::LOOK..=class::WATCHES
         | class::MAKE..=class::TIMESAT

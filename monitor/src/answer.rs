@@ -81,9 +81,12 @@ fn first_row(table: &Table, start: u32, path: &[u8]) -> usize {
 /// The state that answers for a path where the kernel has found a file.
 fn answering(table: &Table, path: &[u8]) -> usize {
     let state = state_of(table, table.start, path);
-    match usize::from(table.own[state]) {
-        own if own != 0 && table.places.iter().any(|place| place.holds(path)) => own,
-        _ => state,
+    let mut places = table.places.iter();
+    let place = places.find(|place| place.holds(path));
+    let own = place.map_or(0, |place| table.own[place.kind as usize][state]);
+    match usize::from(own) {
+        0 => state,
+        own => own,
     }
 }
 

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_abi::{
-    FILES, FILTERED_WORDS, NOWHERE, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column,
-    network,
+    FILES, FILTERED_WORDS, NOWHERE, ON, OWN_KINDS, PEERS, ROLES, RULES, Table, WatchedFile, action,
+    column, network,
 };
 use turnkey_policy::{
     AttemptKind, Candidate, EnforcementMode, FileFlag, Glob, NetworkMode, OnLoss, OpenAccess,
@@ -308,11 +308,10 @@ pub(crate) fn compile_rules(
             rows.place(winners.collect())
         };
         let elsewhere = placed(&|_| false);
-        let in_own = if own.is_empty() {
-            elsewhere
-        } else {
-            placed(&|rule| own.silences(rule))
-        };
+        let mut in_own = [elsewhere; OWN_KINDS];
+        for (answer, silent) in in_own.iter_mut().zip(own.kinds()) {
+            *answer = placed(&|rule| silent[rule]);
+        }
         answers.number(elsewhere, in_own)
     })?;
     for (unknown, orders) in table.unknown.iter_mut().zip(&orders) {
@@ -328,9 +327,8 @@ pub(crate) fn compile_rules(
         by_path = by_path.minimized();
         by_actor = by_actor.map(Automaton::minimized);
     }
-    let by_own = (!own.is_empty()).then(|| by_path.answering(|pair| answers.own(pair)));
-    let by_path = by_path.answering(|pair| answers.elsewhere(pair));
-    let below_own = by_own.as_ref().map(|own| below(own, &mut rows, &strengths));
+    let by_own = own.automata(&by_path, &answers, (&mut rows, &strengths));
+    let by_path = by_path.answering(|number| answers.elsewhere(number));
     let below = below(&by_path, &mut rows, &strengths);
     rows.write(&mut table)?;
     let mut states = by_path.write(&mut table, 0)?;
@@ -349,9 +347,7 @@ pub(crate) fn compile_rules(
         table.actor_start = u32::try_from(states).unwrap_or(0);
         states = by_actor.write(&mut table, states)?;
     }
-    if let (Some(by_own), Some(below)) = (by_own, below_own) {
-        own.write(&mut table, states, (&by_own, &below))?;
-    }
+    own.write(&mut table, states, &by_own)?;
     Ok(table)
 }
 

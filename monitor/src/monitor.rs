@@ -383,25 +383,29 @@ impl Monitor {
 
     /// Asks for it back, too: a jail that the kernel does not know is not watched.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
-        let Loaded { slot, maps, .. } = &mut self.loaded;
-        if let Some(claim) = &mut slot.claim {
-            claim.note(cgroup_id)?;
-        }
+        self.note(cgroup_id)?;
+        let maps = &mut self.loaded.maps;
         maps.enter(cgroup_id, jail)?;
         maps.jail(cgroup_id).map(drop)
     }
 
+    /// Leaves word of the jail, before the kernel knows it: whoever takes the slot of a process that is killed finds it by that.
+    fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
+        match &mut self.loaded.slot.claim {
+            Some(claim) => claim.note(cgroup_id),
+            None => Ok(()),
+        }
+    }
+
     /// As [`Self::enter`], unless another monitor has the group.
     fn enter_group(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), AdoptError> {
-        let Loaded { slot, maps, .. } = &mut self.loaded;
+        self.note(cgroup_id)?;
+        let maps = &mut self.loaded.maps;
         maps.enter_new(cgroup_id, jail)
             .map_err(|error| match answered(&error, Errno::EEXIST) {
                 true => AdoptError::Taken,
                 false => error.into(),
             })?;
-        if let Some(claim) = &mut slot.claim {
-            claim.note(cgroup_id)?;
-        }
         Ok(maps.jail(cgroup_id).map(drop)?)
     }
 

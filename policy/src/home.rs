@@ -4,6 +4,9 @@
 //! reads `~/.netrc`. In a home that has none there is no secret to guard, and what comes there later is the program's own:
 //! nobody brings a file of another place to such a name without being asked about the other one. Memory of the jail's own begins
 //! without anything, and no file gets there but by being made there: neither a link nor a rename leads from one mount to another.
+//!
+//! A rule on writing alone is about what would run later. In the home somebody would run it, whether it was there before or not; memory of
+//! the jail's own is gone with the jail.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -40,20 +43,23 @@ impl Policy {
         let places = self.filesystem.empty_places(holds);
         let decoys = &self.filesystem.decoys;
         for rule in self.rules.iter_mut().filter(|rule| rule.present) {
-            rule.silent = lacking(rule, homes, decoys, holds);
+            rule.silent = match rule.is_on_writing_alone() {
+                true => None,
+                false => lacking(rule, homes, decoys, holds),
+            };
             rule.lacking.clone_from(&places);
         }
     }
 
-    /// True when a rule on what is present speaks of this path.
+    /// True when a rule on what is present speaks of this path, but for one on writing alone.
     #[must_use]
     pub fn guards(&self, path: &[u8]) -> bool {
-        let rules = self.rules.iter().filter(|rule| rule.present);
+        let rules = self.rules.iter().filter(|rule| speaks_of_homes(rule));
         let mut patterns = rules.flat_map(|rule| &rule.path);
         patterns.any(|pattern| pattern.may_match(path) && pattern.matches(path))
     }
 
-    /// Settles that nothing in the workspace is what a rule on what is present speaks of. `linked`: symlinks are in it. To be
+    /// Settles that nothing in the workspace is what [`Self::guards`] is true of. `linked`: symlinks are in it. To be
     /// called after [`Self::settle_home`].
     pub fn settle_lacking_workspace(&mut self, linked: bool) {
         let path = PathBuf::from(WORKSPACE);
@@ -66,7 +72,7 @@ impl Policy {
             && !others.any(|place| place.starts_with(&path))
         {
             let place = LackingPlace { path, linked };
-            let rules = self.rules.iter_mut().filter(|rule| rule.present);
+            let rules = self.rules.iter_mut().filter(|rule| speaks_of_homes(rule));
             rules.for_each(|rule| rule.lacking.push(place.clone()));
         }
     }
@@ -115,6 +121,11 @@ impl FilesystemPolicy {
         };
         scratch.filter(is_empty).map(lacking).collect()
     }
+}
+
+/// True for a rule on what is present in the home, too.
+fn speaks_of_homes(rule: &Rule) -> bool {
+    rule.present && !rule.is_on_writing_alone()
 }
 
 /// The pattern of all that the rule speaks of in these homes, where none of it is there.

@@ -215,7 +215,7 @@ pub enum AttemptKind {
     /// that holds such a file; without, memory that no file of the tree holds, as it is anonymous, a
     /// memory file, a deleted file, or may differ from its file
     Map,
-    /// stat(2) and its relatives, access(2), readlink(2), statfs(2), getxattr(2), listxattr(2), and
+    /// stat(2) and its relatives, access(2), readlink(2), statfs(2), chdir(2), getxattr(2), listxattr(2), and
     /// inotify_add_watch(2): calls that ask about a path and open nothing. A rule goes by the argument
     /// alone, and cannot deny
     Stat,

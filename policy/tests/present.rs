@@ -73,6 +73,46 @@ const SECRETS: &[&str] = &[
     ".config/chromium/Default/Cookies",
 ];
 
+/// The same of the rules on writing alone.
+const RUN_LATER: &[&str] = &[
+    ".bashrc",
+    ".zprofile",
+    ".config/fish/config.fish",
+    ".ssh/authorized_keys",
+    ".ssh/rc",
+    ".config/systemd/user/x.service",
+    ".config/autostart/x.desktop",
+    "release_agent",
+];
+
+/// A file that runs later is the jail's own where it is gone with the jail, and nowhere else.
+#[test]
+fn what_runs_later_may_be_written_in_memory_of_the_jails_own_alone() {
+    let unsettled = untrusted("");
+    let mut empty = with(untrusted(""), &home(), &[]);
+    empty.settle_lacking_workspace(false);
+    for file in RUN_LATER {
+        for on in [AttemptKind::Open, AttemptKind::Link, AttemptKind::Rename] {
+            let access: &[OpenAccess] = match on {
+                AttemptKind::Open => &[OpenAccess::Write],
+                _ => &[],
+            };
+            for place in ["/workspace", "/workspace/a", "/root", "/tmp", "/tmp/a/b"] {
+                let path = format!("{place}/{file}");
+                let before = decided(&unsettled, on, &path, access);
+                let expected = before.filter(|_| !place.starts_with("/tmp"));
+                assert_eq!(
+                    decided(&empty, on, &path, access),
+                    expected,
+                    "{on:?} {path}"
+                );
+            }
+            let own = format!("/workspace/{file}");
+            assert!(on != AttemptKind::Open || decided(&empty, on, &own, access).is_some());
+        }
+    }
+}
+
 #[test]
 fn every_secret_that_the_home_lacks_may_be_asked_for_there_and_nowhere_else() {
     let unsettled = untrusted("");
@@ -98,11 +138,14 @@ fn every_secret_that_the_home_lacks_may_be_asked_for_there_and_nowhere_else() {
 #[test]
 fn the_list_above_has_a_path_for_every_pattern() {
     let policy = untrusted("");
-    let patterns = policy.rules.iter().filter(|rule| rule.present);
-    let patterns = patterns.flat_map(|rule| &rule.path);
-    for glob in patterns.filter(|glob| glob.as_str().starts_with("**/")) {
-        let matches = |secret: &&str| glob.matches(format!("/workspace/{secret}").as_bytes());
-        assert!(SECRETS.iter().any(matches), "{glob}");
+    for (files, on_writing) in [(SECRETS, false), (RUN_LATER, true)] {
+        let rules = policy.rules.iter().filter(|rule| rule.present);
+        let rules = rules.filter(|rule| rule.is_on_writing_alone() == on_writing);
+        let patterns = rules.flat_map(|rule| &rule.path);
+        for glob in patterns.filter(|glob| glob.as_str().starts_with("**/")) {
+            let matches = |file: &&str| glob.matches(format!("/workspace/{file}").as_bytes());
+            assert!(files.iter().any(matches), "{glob}");
+        }
     }
 }
 
@@ -203,7 +246,7 @@ fn a_rule_that_does_not_ask_for_it_speaks_of_what_is_absent() {
             .iter()
             .filter(|rule| rule.action == RuleAction::Kill && rule.present)
             .count(),
-        4
+        8
     );
 }
 
@@ -218,12 +261,6 @@ fn memory_of_the_jails_own_holds_nobodys_secret_at_any_depth() {
             assert_eq!(decided(path), Some("stored-credential"), "{kind:?} {path}");
         }
     }
-    let write = |path: &str| decided(&own, AttemptKind::Open, path, &[OpenAccess::Write]);
-    assert_eq!(
-        write("/tmp/a/.bashrc"),
-        Some("shell-startup"),
-        "not on what is present"
-    );
     for (lines, held) in [
         (
             "[filesystem]\nscratch = [{ path = \"/tmp/b\", size = \"1M\" }]\n",

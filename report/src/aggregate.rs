@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use turnkey_facts::{Decision, Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
 
-use super::act::{Object, ReportedAct, errno_name, kind_name};
+use super::act::{Object, ReportedAct, kind_name};
 use super::advice;
 use super::clock::Clock;
+use super::errno::errno_name;
 use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;

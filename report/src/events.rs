@@ -10,8 +10,9 @@ use serde::Serialize;
 use turnkey_facts::{Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction};
 
-use super::act::{Object, ReportedAct, asked, errno_name, kind_name};
+use super::act::{Object, ReportedAct, asked, kind_name};
 use super::clock::Clock;
+use super::errno::errno_name;
 use super::json;
 use super::model::{
     Argument, Executable, Exit, FileAccess, MemoryTrait, Result, SocketType, is_false,

@@ -20,6 +20,7 @@ mod build;
 mod came_of;
 mod clock;
 mod ending;
+mod errno;
 mod events;
 mod export;
 pub mod formats;
@@ -53,12 +54,13 @@ mod schema;
 #[cfg(test)]
 mod schema_validator;
 
-pub use act::{accesses, address_text, asked, errno_name};
+pub use act::{accesses, address_text, asked};
 pub use aggregate::{Aggregator, Observations};
 pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};
 pub use clock::Clock;
 pub use ending::{AttachmentEnding, Ending, Evidence, NotStarted, RunEnding};
+pub use errno::errno_name;
 pub use events::{EventLines, EventWriter};
 pub use export::Export;
 pub use kept::Kept;

@@ -6,8 +6,8 @@ use turnkey_policy::AttemptKind;
 
 use turnkey_facts::{Passage, Publication};
 
-use super::act::errno_name;
 use super::clock::Clock;
+use super::errno::errno_name;
 use super::model::{NetworkAttempt, Passed, PublishedPort, Result, SocketType};
 
 /// Puts each beside the allowed connects to its address. Where nobody watched there are none, and

@@ -6,9 +6,10 @@ use turnkey_facts::Event;
 use turnkey_policy::syscalls::arguments::RefusalScope;
 use turnkey_policy::{AttemptKind, Rule};
 
-use super::act::{Object, errno_name};
+use super::act::Object;
 use super::advice;
 use super::clock::Clock;
+use super::errno::errno_name;
 use super::model::{FileOperation, NetworkAttempt, Program, RefusedCall};
 use super::processes::{Executes, exec_id};
 use super::stopper::Outcome;

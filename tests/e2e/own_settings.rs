@@ -220,6 +220,47 @@ fn what_a_program_makes_itself_where_nothing_of_the_kind_was_is_its_own() {
     }
 }
 
+/// Settings of somebody's that are unpacked, each with the content of one as its output.
+const UNPACKED: &[&str] = &[
+    "mkdir -p d/.ssh d/.config/autostart; for name in .bashrc .profile .ssh/authorized_keys .config/autostart/x.desktop; do echo x > d/$name; done; \
+     tar cf d.tar d; rm -r d; tar xf d.tar; cat d/.bashrc; mv d/.bashrc d/bashrc; mv d other; cat other/.ssh/authorized_keys",
+    "git init -q d; cd d; mkdir .ssh; echo x > .zshrc; cp .zshrc .ssh/authorized_keys; git add .; git -c user.name=x -c user.email=x commit -q -m x; \
+     cd ..; git clone -q d clone; cat clone/.zshrc clone/.ssh/authorized_keys",
+    "python3 -c \"import os; os.makedirs('h/.config/fish'); open('h/.config/fish/config.fish', 'w').write('x'); os.rename('h', 'home')\"; cat $PWD/home/.config/fish/config.fish",
+];
+
+#[test]
+fn settings_that_are_unpacked_in_memory_are_nobodys() {
+    for script in UNPACKED {
+        let ran = Run::new().shell(&format!("cd /tmp; {{ {script}; }} 2>/dev/null"));
+        ran.expect(ran.stdout.contains('x') && ran.code == 0, script);
+        ran.expect(ran.violations().is_empty(), script);
+    }
+}
+
+/// Ways by which they would come to run later: each says so where nothing is enforced.
+const RUNS_LATER: &[&str] = &[
+    "echo x > ~/.bashrc; cat ~/.bashrc",
+    "echo x > /tmp/.bashrc; cp /tmp/.bashrc ~/.bashrc; cat ~/.bashrc",
+    "echo x > /tmp/.bashrc; mv /tmp/.bashrc ~/.bashrc; cat ~/.bashrc",
+    "echo x > /tmp/.bashrc; ln -s /tmp/.bashrc ~/.bashrc; cat ~/.bashrc",
+    "ln -s /workspace /tmp/home; echo x > /tmp/home/.bashrc; cat ~/.bashrc",
+    "cd /tmp; ln -s ../workspace home; cd -P home; echo x > .bashrc; cat ~/.bashrc",
+    "mkdir -p /tmp/.ssh; echo x > /tmp/.ssh/authorized_keys; cp -r /tmp/.ssh ~/; cat ~/.ssh/authorized_keys",
+    "mkdir -p /tmp/.ssh; echo x > /tmp/.ssh/authorized_keys; ln -s /tmp/.ssh ~/.ssh; cat ~/.ssh/authorized_keys",
+];
+
+#[test]
+fn m05_m06_memory_is_no_way_to_what_runs_later() {
+    for way in RUNS_LATER {
+        let control = Run::new().option("--mode observe").shell(way);
+        control.expect(control.stdout.contains('x'), &format!("control: {way}"));
+        let ran = Run::new().shell(way);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains('x'), way);
+    }
+}
+
 /// Ways through memory of the jail's own to a secret of the workspace; each prints it where nothing is enforced.
 const BY_MEMORY: &[&str] = &[
     "ln -s /workspace/project /tmp/a; cat /tmp/a/.netrc",

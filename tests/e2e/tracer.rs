@@ -124,7 +124,7 @@ pub fn trace(
     clippy::zombie_processes,
     reason = "the tracer waits for every process until there is none"
 )]
-fn start_stopped(command: &Command, [output, error]: [File; 2]) -> Pid {
+pub fn start_stopped(command: &Command, [output, error]: [File; 2]) -> Pid {
     let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", "kill -STOP $$; exec \"$0\" \"$@\""])

@@ -306,6 +306,86 @@ fn the_drop_in_watches_a_service_from_its_first_instruction_on() {
     }
 }
 
+/// A script that lives until it is told to do what the profile `service` kills for.
+const READS_THE_DISK_LATER: &str =
+    "until test -e $OUT/go; do sleep 0.1; done; exec dd if=/dev/vda of=$OUT/read bs=512 count=1";
+
+/// The process ids of those that watch a unit, without their guards.
+fn watchers(unit: &str) -> Vec<u32> {
+    let watches = format!("attach --unit {unit} --detached");
+    let found = run(&["pgrep", "--full", "--", &watches]).stdout;
+    let found = String::from_utf8_lossy(&found);
+    found.lines().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// The only watcher of a unit, as soon as those before have ended.
+fn only_watcher(unit: &str) -> u32 {
+    let mut found = Vec::new();
+    eventually("one watches", || {
+        found = watchers(unit);
+        found.len() == 1
+    });
+    found[0]
+}
+
+/// The reports that were written about a unit.
+fn reports_about(unit: &str) -> Vec<String> {
+    let names = fs::read_dir("/var/log/turnkey").unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains(unit)).collect()
+}
+
+#[test]
+fn a_service_that_is_started_anew_is_watched_anew() {
+    let _installed = Installed::new();
+    let drop_in = fs::read_to_string(DROP_IN).expect("the package has an example");
+    let without = drop_in.replace("--required ", "");
+    assert_ne!(drop_in, without, "the drop-in has --required");
+    for (name, drop_in, required) in [
+        ("required.service", drop_in, true),
+        ("let-live.service", without, false),
+    ] {
+        let service = Service::new(name, READS_THE_DISK_LATER);
+        service.add_drop_in(&drop_in);
+        let told = PathBuf::from(format!("/var/log/turnkey/{name}.json"));
+        assert!(service.start());
+        let mut before = (only_watcher(name), report(&told));
+        for restart in ["the first", "the second"] {
+            ok(&["systemctl", "restart", name]);
+            let now = (only_watcher(name), report(&told));
+            assert_ne!(now.0, before.0, "{restart}: another watches");
+            assert_ne!(now.1["id"], before.1["id"], "{restart}: it has a report");
+            assert_eq!(now.1["status"], "watching", "{restart}");
+            assert_eq!(now.1["attached"]["required"], required);
+            assert_eq!(now.1["attached"]["found_count"], 0, "{restart}: in time");
+            assert_eq!(reports_about(name).len(), 1, "{restart}: in its own place");
+            before = now;
+        }
+
+        // One whose watcher was killed is started anew as any other is.
+        ok(&["kill", "-KILL", &before.0.to_string()]);
+        match required {
+            true => service.wait_for_its_end(),
+            false => assert_eq!(property(name, "ActiveState"), "active"),
+        }
+        ok(&["systemctl", "restart", name]);
+        let last = (only_watcher(name), report(&told));
+        assert_ne!(last.1["id"], before.1["id"]);
+        assert_eq!(last.1["status"], "watching");
+
+        fs::write(service.out.path().join("go"), "").unwrap();
+        service.wait_for_its_end();
+        assert_eq!(property(name, "Result"), "signal");
+        let read = fs::read(service.out.path().join("read")).unwrap_or_default();
+        assert_eq!(read, b"", "its rules act");
+        eventually("its watcher has ended", || watchers(name).is_empty());
+        let killed = report(&told);
+        assert_eq!(killed["id"], last.1["id"]);
+        assert_eq!(killed["violations"][0]["rule"], "raw-device");
+        assert_eq!(reports_about(name).len(), 1);
+    }
+}
+
 #[test]
 fn a_service_that_cannot_be_watched_is_not_started() {
     let _installed = Installed::new();

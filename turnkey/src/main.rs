@@ -9,8 +9,8 @@ mod cli;
 mod cmd;
 mod colour;
 mod failure;
-mod malloc;
 mod output;
+mod own_process;
 mod progress;
 mod terminal;
 
@@ -27,7 +27,7 @@ use failure::Failure;
 pub const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
-    malloc::settle();
+    own_process::settle_memory_and_signals();
     give_up_on_panic();
     answer()
 }
@@ -50,7 +50,7 @@ fn give_up_on_panic() {
         let length = words.len() - left;
         // Past the lock of standard error, which the panicking thread may hold.
         let _ = nix::unistd::write(std::io::stderr(), &words[..length]);
-        malloc::end(FAILED);
+        own_process::end(FAILED);
     }));
 }
 

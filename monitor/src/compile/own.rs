@@ -8,103 +8,148 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
-use turnkey_abi::{OwnPlace, STATES, Table};
+use turnkey_abi::{OWN_KINDS, OwnPlace, STATES, Table};
 use turnkey_policy::{LackingPlace, Rule};
 
 use crate::automaton::{Automaton, AutomatonError};
-use crate::below::Below;
+use crate::below::{Below, Strengths, below};
+use crate::rows::Rows;
 
 /// The places, and the rules that say nothing there.
 pub(super) struct OwnPlaces {
     places: Vec<OwnPlace>,
-    silent: Vec<bool>,
+    /// By kind of place: whether each rule is silent there.
+    kinds: Vec<Vec<bool>>,
 }
 
 impl OwnPlaces {
     /// The places that the rules know of. One that does not fit the table is a place like others.
     pub(super) fn of(rules: &[Rule]) -> Self {
-        let known = rules.iter().find(|rule| !rule.lacking.is_empty());
-        let known = known.map_or(&[][..], |rule| &rule.lacking);
-        let entry = |place: &LackingPlace| OwnPlace::of(place.path.as_os_str().as_bytes());
-        let places: Vec<_> = known.iter().filter_map(entry).collect();
-        let silent = rules.iter().map(|rule| rule.lacking == known);
-        Self {
-            silent: silent
-                .map(|is_silent| is_silent && !places.is_empty())
-                .collect(),
-            places,
+        let mut own = Self {
+            places: Vec::new(),
+            kinds: Vec::new(),
+        };
+        let mut known: Vec<&LackingPlace> = Vec::new();
+        for place in rules.iter().flat_map(|rule| &rule.lacking) {
+            if !known.contains(&place) {
+                known.push(place);
+                own.add(place, rules);
+            }
+        }
+        own
+    }
+
+    fn add(&mut self, place: &LackingPlace, rules: &[Rule]) {
+        let silent = rules.iter().map(|rule| rule.lacking.contains(place));
+        let silent: Vec<bool> = silent.collect();
+        let known = self.kinds.iter().position(|kind| *kind == silent);
+        let kind = known.unwrap_or(self.kinds.len());
+        let Some(entry) = OwnPlace::of(place.path.as_os_str().as_bytes()) else {
+            return;
+        };
+        if kind < OWN_KINDS {
+            self.places.push(OwnPlace {
+                kind: u32::try_from(kind).unwrap_or(0),
+                ..entry
+            });
+            self.kinds.extend(known.is_none().then_some(silent));
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+    /// The kinds of places, each of the rules that say nothing there.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &Vec<bool>> {
+        self.kinds.iter()
     }
 
-    pub(super) fn silences(&self, rule: usize) -> bool {
-        self.silent[rule]
+    /// For each kind of place, the automaton of all paths with the answers there, and those below directories.
+    pub(super) fn automata(
+        &self,
+        by_path: &Automaton,
+        answers: &Answers,
+        (rows, strengths): (&mut Rows, &Strengths<'_>),
+    ) -> Vec<(Automaton, Below)> {
+        let of_kind = |kind: usize| {
+            let by_own = by_path.answering(|number| answers.own(number, kind));
+            let below = below(&by_own, rows, strengths);
+            (by_own, below)
+        };
+        (0..self.kinds.len()).map(of_kind).collect()
     }
 
-    /// Writes the places, and behind the states that there are `before` one for each way to answer there.
+    /// Writes the places, and behind the states that there are `before` those that answer in them.
     pub(super) fn write(
         &self,
         table: &mut Table,
         before: usize,
-        (by_own, below): (&Automaton, &Below),
+        by_own: &[(Automaton, Below)],
     ) -> Result<(), AutomatonError> {
         // Of two that begin alike the later one is a place like others.
         for place in self.places.iter().rev() {
             let [_, second, ..] = place.path[0].to_ne_bytes();
             table.places[OwnPlace::index(second)] = *place;
         }
-        let mut written = HashMap::new();
-        // Kinds of directories are compared here and there among themselves alone, and no kind of the one is one of the other.
-        let kinds = table.inside.iter().filter(|kind| **kind != u16::MAX);
-        let first_kind = kinds.max().map_or(0, |kind| kind + 1);
-        for (state, number) in by_own.states().enumerate() {
-            let small = |number: u32| u16::try_from(number).unwrap_or(0);
-            let (accept, row) = (small(by_own.answer(number)), small(below.rows[state]));
-            if (accept, row) == (table.accept[state], table.below[state]) {
-                continue;
-            }
-            let kind = first_kind + small(below.inside[state]);
-            let next = before + written.len();
-            let own = *written.entry((accept, row, kind)).or_insert(next);
-            if own + 1 >= STATES {
-                return Err(AutomatonError::States);
-            }
-            (table.accept[own], table.below[own], table.inside[own]) = (accept, row, kind);
-            table.own[state] = u16::try_from(own).unwrap_or(0);
+        let mut states = before;
+        for (kind, by_own) in by_own.iter().enumerate() {
+            states = write_answers(table, (kind, states), by_own)?;
         }
         Ok(())
     }
 }
 
-/// Answers here and there, each pair once.
+/// Writes behind the states that there are `before` one for each way to answer in places of a kind; the number of states then.
+fn write_answers(
+    table: &mut Table,
+    (kind, before): (usize, usize),
+    (by_own, below): &(Automaton, Below),
+) -> Result<usize, AutomatonError> {
+    let mut written = HashMap::new();
+    // Kinds of directories are compared here and there among themselves alone, and no kind of the one is one of the other.
+    let kinds = table.inside.iter().filter(|kind| **kind != u16::MAX);
+    let first_kind = kinds.max().map_or(0, |kind| kind + 1);
+    for (state, number) in by_own.states().enumerate() {
+        let small = |number: u32| u16::try_from(number).unwrap_or(0);
+        let (accept, row) = (small(by_own.answer(number)), small(below.rows[state]));
+        if (accept, row) == (table.accept[state], table.below[state]) {
+            continue;
+        }
+        let inside = first_kind + small(below.inside[state]);
+        let next = before + written.len();
+        let own = *written.entry((accept, row, inside)).or_insert(next);
+        if own + 1 >= STATES {
+            return Err(AutomatonError::States);
+        }
+        (table.accept[own], table.below[own], table.inside[own]) = (accept, row, inside);
+        table.own[kind][state] = u16::try_from(own).unwrap_or(0);
+    }
+    Ok(before + written.len())
+}
+
+/// Answers elsewhere and in each kind of place of the jail's own, all of them once.
 #[derive(Default)]
 pub(super) struct Answers {
-    pairs: Vec<(u32, u32)>,
-    known: HashMap<(u32, u32), u32>,
+    all: Vec<(u32, [u32; OWN_KINDS])>,
+    known: HashMap<(u32, [u32; OWN_KINDS]), u32>,
 }
 
 impl Answers {
-    /// The number of an answer elsewhere and the one in a place of the jail's own.
-    pub(super) fn number(&mut self, elsewhere: u32, own: u32) -> u32 {
-        let next = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
+    /// The number of an answer elsewhere and those in places of the jail's own.
+    pub(super) fn number(&mut self, elsewhere: u32, own: [u32; OWN_KINDS]) -> u32 {
+        let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         *self.known.entry((elsewhere, own)).or_insert_with(|| {
-            self.pairs.push((elsewhere, own));
+            self.all.push((elsewhere, own));
             next
         })
     }
 
     pub(super) fn elsewhere(&self, number: u32) -> u32 {
-        self.pair(number).0
+        self.of(number).0
     }
 
-    pub(super) fn own(&self, number: u32) -> u32 {
-        self.pair(number).1
+    pub(super) fn own(&self, number: u32, kind: usize) -> u32 {
+        self.of(number).1[kind]
     }
 
-    fn pair(&self, number: u32) -> (u32, u32) {
-        self.pairs[usize::try_from(number).unwrap_or(usize::MAX)]
+    fn of(&self, number: u32) -> (u32, [u32; OWN_KINDS]) {
+        self.all[usize::try_from(number).unwrap_or(usize::MAX)]
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A slot is its holder's as long as the holder has its directory locked; the kernel gives the lock
 //! back when the holder dies. A run that takes a slot whose holder has not given it back finds in it the
-//! cgroup of the jail that it was for, and takes it only when that cgroup is no more.
+//! cgroup of the jail that it was for, and takes it only when that cgroup is no more. That word is left before the programs know the
+//! jail, so that nothing is theirs that nobody could find. It may be about a group that another watches meanwhile, by another slot.
 
 use std::fs::{self, File};
 use std::io;
@@ -61,6 +62,8 @@ impl Claim {
     pub(crate) fn give_back(mut self) -> Result<(), OpenError> {
         self.note(0)?;
         if self.index >= KEPT || self.is_spent {
+            // First, in whatever order the directory is listed: one that is half removed must not count as whole.
+            self.spend()?;
             remove(&self.path)?;
         }
         Ok(())
@@ -173,6 +176,9 @@ fn make_slot(path: &Path, index: u32, maps: &mut Maps) -> Result<SlotMaps, OpenE
 /// can. A jail's rules stay, as its keeper ends it.
 pub(super) fn forget_orphans(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
     for name in super::names(folder.slots())? {
+        let Ok(index) = name.parse() else {
+            continue;
+        };
         let path = folder.slots().join(&name);
         let (Some(_lock), true) = (lock(&path)?, path.join(JAIL).exists()) else {
             continue;
@@ -180,16 +186,18 @@ pub(super) fn forget_orphans(folder: &Folder, maps: &mut Maps) -> Result<(), Ope
         let mut jail = Array::try_from(Map::Array(super::map(&path.join(JAIL))?))?;
         let id: u64 = in_one_go(|| jail.get(&0, 0))?;
         if id != 0 {
-            forget(id, maps)?;
+            forget((id, index), maps)?;
             in_one_go(|| jail.set(0, 0, 0))?;
         }
     }
     Ok(())
 }
 
-fn forget(id: u64, maps: &mut Maps) -> Result<(), OpenError> {
-    match maps.forget(id) {
-        Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+/// Forgets a jail or a group, unless it is under the rules of another slot than this, which the caller has locked.
+fn forget((id, slot): (u64, u32), maps: &mut Maps) -> Result<(), OpenError> {
+    match maps.jail(id) {
+        Ok(jail) if jail.slot == slot => Ok(maps.forget(id)?),
+        Ok(_) | Err(MapError::KeyNotFound) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -204,7 +212,7 @@ fn is_left_behind(folder: &Folder, claim: &Claim, maps: &mut Maps) -> Result<boo
     if !folder.is_for_trees() && is_alive(id) {
         return Ok(true);
     }
-    forget(id, maps)?;
+    forget((id, claim.index), maps)?;
     Ok(false)
 }
 

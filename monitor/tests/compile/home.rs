@@ -63,50 +63,70 @@ fn a_rule_about_the_home_does_not_make_a_link_to_it_a_matter_of_secrets() {
     );
 }
 
-/// A place of the jail's own has answers of its own, and the automaton no more states for it.
+/// Names behind a directory: one for each pattern of the rules on what is present that begins anywhere, and others.
+const NAMES: &[&str] = &[
+    "",
+    "/.netrc",
+    "/.ssh/id_rsa",
+    "/.docker/config.json",
+    "/.aws",
+    "/.ssh/authorized_keys",
+    "/.bashrc",
+    "/.config/fish/config.fish",
+    "/.config/autostart/x",
+    "/.config/systemd/user/x",
+    "/release_agent",
+    "/.config",
+    "/.ssh",
+    "/file",
+];
+
+/// Places of the jail's own have answers of their own, by what is silent there, and the automaton has no more states for it.
 #[test]
-fn memory_of_the_jails_own_is_answered_for_by_the_other_rules() {
-    let policy = in_an_empty_home();
-    let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
-    let answers = rules.to(None);
-    let attempt = |path: &'static str, kind| Attempt {
-        path: Some(path.as_bytes()),
-        access: OpenAccess::ALL,
-        ..Attempt::new(kind)
-    };
-    for path in [
-        "/tmp",
-        "/tmp/.netrc",
-        "/tmp/a/.ssh/id_rsa",
-        "/tmp/a/.ssh/authorized_keys",
-        "/tmp/.bashrc",
-        "/tmp/a/.docker/config.json",
-        "/tmpx/.netrc",
-        "/tm/.netrc",
-        "/workspace/tmp/.netrc",
-        "/workspace/.netrc",
-        "/root/.netrc",
-    ] {
-        let file = Known::at(path.as_bytes());
-        for (kind, answer) in [
-            (AttemptKind::Open, answers.open(file, OpenAccess::ALL)),
-            (AttemptKind::Rename, answers.rename(file)),
-            (AttemptKind::Link, answers.link(file)),
-        ] {
-            let reference = decide(&policy.rules, &attempt(path, kind));
-            assert_eq!(answer.map(|(rule, _)| rule), reference, "{kind:?} {path}");
+fn places_of_the_jails_own_are_answered_for_by_the_other_rules() {
+    let memory_alone = in_an_empty_home();
+    let mut workspace_too = in_an_empty_home();
+    workspace_too.settle_lacking_workspace(false);
+    for policy in [memory_alone, workspace_too] {
+        let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
+        let answers = rules.to(None);
+        let places = ["/tmp", "/tmp/a", "/tmp/a/b", "/tmpx", "/tm", "/root"];
+        let workspace = ["/workspace", "/workspace/tmp", "/workspace/a/b"];
+        for (place, name) in places
+            .iter()
+            .chain(&workspace)
+            .flat_map(|place| NAMES.iter().map(move |name| (place, name)))
+        {
+            let path = format!("{place}{name}");
+            let file = Known::at(path.as_bytes());
+            let mut asked = vec![
+                (AttemptKind::Rename, &[][..], answers.rename(file)),
+                (AttemptKind::Link, &[], answers.link(file)),
+            ];
+            for access in [&[OpenAccess::Read][..], &[OpenAccess::Write]] {
+                asked.push((AttemptKind::Open, access, answers.open(file, access)));
+            }
+            for (kind, access, answer) in asked {
+                let attempt = Attempt {
+                    path: Some(path.as_bytes()),
+                    access,
+                    ..Attempt::new(kind)
+                };
+                let reference = decide(&policy.rules, &attempt);
+                let answer = answer.map(|(rule, _)| rule);
+                assert_eq!(answer, reference, "{kind:?} {access:?} {path}");
+            }
         }
+        let away = |path: &str| {
+            let away = answers.away_below(path.as_bytes());
+            away.map(|(rule, _)| policy.rules[rule].id.as_str())
+        };
+        for own in ["/tmp/a/.docker", "/tmp/a/.ssh"] {
+            assert_eq!(away(own), None, "nothing of anybody is in it: {own}");
+        }
+        let is_lacking = policy.rules.iter().any(|rule| rule.lacking.len() > 1);
+        let expected = (!is_lacking).then_some("stored-credential");
+        assert_eq!(away("/workspace/a/.docker"), expected);
+        assert!(away("/workspace/a/.ssh").is_some(), "of what runs later");
     }
-    let away = |path: &str| {
-        answers
-            .away_below(path.as_bytes())
-            .map(|(rule, _)| policy.rules[rule].id.as_str())
-    };
-    assert_eq!(away("/tmp/a/.docker"), None, "nothing of anybody is in it");
-    assert_eq!(away("/workspace/a/.docker"), Some("stored-credential"));
-    assert_eq!(
-        away("/tmp/a/.ssh"),
-        Some("authorized-keys"),
-        "which is not on what is present"
-    );
 }

@@ -36,6 +36,34 @@ fn watched(action: &str) -> (tempfile::TempDir, PathBuf, turnkey_policy::Policy)
     (directory, at, policy(&rules))
 }
 
+/// By whatever spelling a directory is entered: the kernel knows which it is then.
+#[test]
+fn a_directory_that_is_entered_is_looked_at() {
+    let (_directory, at, policy) = watched("log");
+    std::fs::create_dir_all(at.join("a/b")).expect("room for a test");
+    std::os::unix::fs::symlink(at.join("a"), at.join("link")).expect("room for a test");
+    let place = at.display();
+    let program = format!(
+        "import os\nos.chdir('{place}')\nos.chdir('a')\nos.chdir('b')\nos.chdir('/')\nos.chdir('{place}/link')\n\
+         try: os.chdir('c')\nexcept OSError: pass"
+    );
+    let seen = python(&policy, &program);
+    seen.assert_lived();
+    let told: Vec<_> = seen.events.iter().filter_map(look).collect();
+    let expected = [("a", 0), ("a/b", 0), ("a", 0), ("a/c", 2)];
+    let expected = expected.map(|(path, errno)| (at.join(path).display().to_string(), errno));
+    assert_eq!(told, expected, "{}", seen.tell());
+    let (_directory, at, policy) = watched("kill");
+    std::fs::create_dir(at.join("a")).expect("room for a test");
+    let program = format!(
+        "import os\nos.chdir('{}')\nos.chdir('a')\nprint('there')",
+        at.display()
+    );
+    let seen = python(&policy, &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+}
+
 #[test]
 fn every_call_that_looks_is_told_with_its_path() {
     let (_directory, at, policy) = watched("log");
@@ -133,8 +161,9 @@ fn a_directory_that_is_gone_hides_no_look() {
     let seen = python(&policy, &program);
     seen.assert_lived();
     let told: Vec<_> = seen.events.iter().filter_map(look).collect();
-    let path = at.join("gone/x").display().to_string();
-    assert_eq!(told, [(path, nix::libc::ENOENT)], "{}", seen.tell());
+    let expected = [("gone", 0), ("gone/x", nix::libc::ENOENT)];
+    let expected = expected.map(|(path, errno)| (at.join(path).display().to_string(), errno));
+    assert_eq!(told, expected, "{}", seen.tell());
 }
 
 #[test]

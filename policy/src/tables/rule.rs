@@ -76,7 +76,7 @@ key_table! {
     }
     present: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns match, in the program's own home and in memory of the jail's own, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any",
+        about: "whether its patterns match, in memory of the jail's own and, but for a rule on writing alone, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any, and for files that run later, which there nobody would run",
     }
     /// Matched against [`ActorPaths::exe`](crate::ActorPaths::exe).
     exe: list Glob {
@@ -107,6 +107,13 @@ key_table! {
 }
 
 impl Rule {
+    /// True when the rule speaks of files that are written and of no other act by their path, as of those that run later: what the program
+    /// makes in its home stays with whoever has that home.
+    #[must_use]
+    pub fn is_on_writing_alone(&self) -> bool {
+        self.access.iter().eq([&OpenAccess::Write])
+    }
+
     /// True when the rule is silent about this path: the profile shows it, or it was not there when the run began, in a place
     /// where nothing of others comes to.
     #[must_use]

@@ -58,8 +58,8 @@ impl Tree {
         let by_name = files.read.iter().filter(|host| !is_whole(host.place()));
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
-            parts: tree.map(bytes).collect(),
-            by_name: by_name.map(|host| bytes(host.place())).collect(),
+            parts: tree.map(path_bytes).collect(),
+            by_name: by_name.map(|host| path_bytes(host.place())).collect(),
             proc: files.proc,
         }
     }
@@ -86,7 +86,7 @@ impl Tree {
     }
 }
 
-fn bytes(path: &Path) -> Vec<u8> {
+fn path_bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_encoded_bytes().to_vec()
 }
 

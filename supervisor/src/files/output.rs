@@ -174,6 +174,19 @@ impl OpenOutput {
         Ok(true)
     }
 
+    /// As [`OpenOutput::start`], for a file that no other process gives this name as long as it is open; `None` when another process
+    /// keeps the name in this way.
+    pub fn start_unless_kept(&self) -> io::Result<Option<File>> {
+        let (OpenOutput::Stream(file) | OpenOutput::File(file, _)) = self;
+        if let OpenOutput::File(file, place) = self {
+            keep::lock(file)?;
+            if !place.take(file)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(file.try_clone()?))
+    }
+
     /// To be written bit by bit, and read meanwhile: a file has its name at once.
     pub fn start(self) -> io::Result<File> {
         match self {
@@ -318,14 +331,14 @@ fn kind(stat: &FileStat) -> OutputKind {
     match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
         SFlag::S_IFREG => OutputKind::File,
         SFlag::S_IFDIR => OutputKind::Directory,
-        SFlag::S_IFIFO if is_trusted(stat) => OutputKind::Stream,
+        SFlag::S_IFIFO if is_fifo_of_caller_or_root(stat) => OutputKind::Stream,
         SFlag::S_IFIFO => OutputKind::Foreign,
         SFlag::S_IFCHR if is_sink(stat) || is_terminal(device) => OutputKind::Stream,
         _ => OutputKind::Other,
     }
 }
 
-fn is_trusted(stat: &FileStat) -> bool {
+fn is_fifo_of_caller_or_root(stat: &FileStat) -> bool {
     stat.st_uid == 0 || stat.st_uid == nix::unistd::geteuid().as_raw()
 }
 

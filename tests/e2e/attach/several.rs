@@ -1,5 +1,6 @@
 //! Several watchers of the same processes: each acts by its own rules and tells all that was done, and their reports name each other.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -50,6 +51,62 @@ fn each_of_several_watchers_tells_all_and_names_the_others() {
     let mut below = [["below", &*name, id(&inner)], ["below", &*name, id(&same)]];
     below.sort_unstable();
     assert_eq!(named(&outer), below);
+}
+
+/// The paths of what was opened, in a file of events that is whole.
+fn opened_in(events: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(events).expect("events are there");
+    let lines = text.lines().map(serde_json::from_str);
+    let lines: Vec<Value> = lines.map(|line| line.expect("JSON")).collect();
+    let last = lines.last().map(|line| line["kind"].clone());
+    assert_eq!(last, Some("end".into()), "it is whole: {text}");
+    let opened = lines.iter().filter(|line| line["kind"] == "open");
+    let paths = opened.filter_map(|line| line["path"].as_str());
+    paths.map(str::to_owned).collect()
+}
+
+/// Each of two groups has a file that its own process alone opens.
+#[test]
+fn of_two_that_write_events_to_one_file_each_has_all_of_its_own() {
+    let directory = scratch();
+    let events = directory.path().join("events.jsonl");
+    let option = ["--events", events.to_str().expect("a name")];
+    let groups = [OthersGroup::new(), OthersGroup::new()];
+    let [mut one, mut other] = [0, 1].map(|number: usize| Others::start(&groups[number].path));
+    let first = Attached::to(&["--cgroup", &groups[0].name], &option);
+    let pid = other.child.id().to_string();
+    // It is the container's that a runtime waits for, so that it does not wait for the end of the first.
+    let mut command = Command::new(binary());
+    command.args(["attach", "--pid", &pid, "--before-program"]);
+    command.args(option).stdin(Stdio::null());
+    let mut second = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = String::new();
+    let mut errors = BufReader::new(second.stderr.take().expect("it is a pipe"));
+    while !said.contains("turnkey: watching") {
+        assert_ne!(errors.read_line(&mut said).expect("a pipe"), 0, "{said}");
+    }
+    let beside = directory.path().join(format!("events-{pid}.jsonl"));
+    assert!(said.contains(&beside.display().to_string()), "{said}");
+
+    assert_ne!(one.ask("read /etc/hostname"), "");
+    assert_ne!(other.ask("read /etc/passwd"), "");
+    assert_eq!((one.end(), other.end()), (None, None));
+    first.end();
+    assert!(second.wait().expect("it is a child").success());
+    let [first, second] = [&events, &beside].map(|file| opened_in(file));
+    let has = |paths: &[String], path: &str| paths.iter().any(|one| one == path);
+    assert!(has(&first, "/etc/hostname"), "{first:?}");
+    assert!(!has(&first, "/etc/passwd"), "{first:?}");
+    assert!(has(&second, "/etc/passwd"), "{second:?}");
+    assert!(!has(&second, "/etc/hostname"), "{second:?}");
+
+    // A name that nobody keeps any more is taken as ever.
+    let next = Attached::to(&["--cgroup", &groups[0].name], &option);
+    Others::start(&groups[0].path).end();
+    next.end();
+    assert!(!has(&opened_in(&events), "/etc/hostname"));
+    let files = std::fs::read_dir(directory.path()).expect("it is there");
+    assert_eq!(files.count(), 2, "nothing else beside them");
 }
 
 /// Whoever could take the watcher above off by a lax one below would have no watcher at all.

@@ -1,22 +1,23 @@
 //! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
 
 mod detach;
-mod report_file;
+mod guard;
 mod target;
+mod watcher_file;
 
-use self::report_file::ReportFile;
+pub use self::guard::stay_behind;
+use self::watcher_file::{ReportFile, begin_events};
 use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::{Attachment, Report};
 use turnkey_supervisor::RunObserver;
-use turnkey_supervisor::attachment::guard::{self, GuardProgram};
 use turnkey_supervisor::attachment::limits::GroupLimits;
 use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
 
-use super::run::{opened, write};
+use super::run::write;
 use crate::cli::AttachArguments;
 use crate::colour;
 use crate::failure::Failure;
@@ -38,10 +39,8 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         .map_err(|error| Failure::Profile(Box::new(error)))?;
     let group = target::find(&arguments.target)?;
     let mut report_file = ReportFile::open(outputs.report, arguments)?;
-    let events = outputs.events.map(|events| {
-        let started = opened("events", events)?.start();
-        started.context("could not write events")
-    });
+    let events = outputs.events;
+    let events = events.map(|events| begin_events(events, arguments));
     let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let request = AttachmentRequest {
         group,
@@ -55,7 +54,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
             pids: arguments.pids,
             cpus: arguments.cpus,
         },
-        guard: arguments.required.then(own_guard),
+        guard: arguments.required.then(guard::guard_program),
         sinks: sinks?,
     };
     let mut observer = Follower {
@@ -63,7 +62,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     };
     let mut beginning = |report: &Report| report_file.begin(report);
     let mut done = attachment::attach(request, policy, &mut observer, &mut beginning)?;
-    let written = write(&done.report, report_file.file);
+    let written = write(&done.report, report_file.into_output());
     // Last: a group without its whole report is one whose watcher was killed.
     if let Some(guard) = done.guard.take() {
         guard.let_go();
@@ -72,20 +71,6 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
     Ok(done.report.exit_code())
 }
-
-/// The process that stays behind for `--required`.
-pub fn stay_behind() -> Result<u8, Failure> {
-    guard::stay_behind()?;
-    Ok(0)
-}
-
-/// The same program once more, whatever its path leads to by now.
-fn own_guard() -> GuardProgram {
-    GuardProgram(["/proc/self/exe", GUARD].map(Into::into).to_vec())
-}
-
-/// The subcommand of it.
-const GUARD: &str = "attach-guard";
 
 /// The beginning of the line that says so.
 const WATCHING: &str = "turnkey: watching";

@@ -19,7 +19,7 @@ pub fn write(decision: &ExplainedDecision, out: &mut impl Write) -> io::Result<(
     for rule in &decision.silent {
         writeln!(
             out,
-            "  the rule {rule} says nothing of it: the program's home has no such file when the run begins"
+            "  the rule {rule} says nothing of it: no such file is there when the run begins, and nobody's but the program's own can be later"
         )?;
     }
     if let Some(rule) = &decision.same_file {

@@ -114,7 +114,7 @@ impl ExplainedDecision {
     }
 }
 
-/// The rules on what is present that would match, were there such a path in the program's home.
+/// The rules on what is present that would match, had such a path been there when the run began.
 fn silent(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<String> {
     let Some(path) = attempt.path else {
         return Vec::new();

@@ -44,7 +44,7 @@ pub struct RuleDefinition {
     /// True when it speaks only of what the profile does not show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// True when it speaks, in the program's own home, only of what is there when the run begins.
+    /// True when it speaks, in places of the jail's own, only of what is there when the run begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub present: bool,
     pub why: String,

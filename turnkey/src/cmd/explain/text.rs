@@ -282,7 +282,7 @@ fn rules(rules: &RulesView, out: &mut impl Write) -> io::Result<()> {
         if rule.present {
             writeln!(
                 out,
-                "          it speaks, in the program's own home, only of what is there when the run begins"
+                "          it speaks, in places of the jail's own, only of what is there when the run begins"
             )?;
         }
         if let Some(needed) = rule.same_file {

@@ -1,4 +1,4 @@
-//! Settings of the C library's memory allocation in this process, mallopt(3).
+//! Memory and signals of turnkey's own process, mallopt(3) and sigaction(2), and its end.
 //!
 //! A run lives for milliseconds, and allocates half a megabyte in three threads. By default each thread begins an arena
 //! of its own, that grows by a page at a time with a system call for each; and what is freed at the end of the heap goes
@@ -26,7 +26,7 @@ extern "C" fn aborted(_: libc::c_int) {
 }
 
 /// Call it first: it tells of memory that is not asked for yet.
-pub fn settle() {
+pub fn settle_memory_and_signals() {
     let wishes = [
         (libc::M_ARENA_MAX, 1),
         (libc::M_TOP_PAD, AT_HAND),
