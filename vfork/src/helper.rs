@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -82,6 +82,21 @@ impl<T: Sync + 'static> VforkHelper<T> {
         self.pid.as_raw()
     }
 
+    /// Kills it, and tells how it ended: by this, unless it had before.
+    ///
+    /// # Errors
+    /// `ECHILD` where the caller ignores its children.
+    pub fn kill(mut self) -> nix::Result<WaitStatus> {
+        let _ = pidfd_send_signal(self.pidfd.as_fd(), Signal::KILL);
+        self.ended = true;
+        loop {
+            match waitpid(self.pid, None) {
+                Err(Errno::EINTR) => {}
+                ended => return ended,
+            }
+        }
+    }
+
     /// Waits until it has ended.
     pub fn wait(&mut self) {
         // Where the caller ignores its children, or waits for all of them, it is taken away: it is dead then, too.
@@ -149,6 +164,32 @@ mod tests {
         loop {
             std::hint::spin_loop();
         }
+    }
+
+    fn crash(_: &()) -> ! {
+        // SAFETY: no instruction, by which the kernel ends this process alone; a blocked signal does not keep it.
+        unsafe { std::arch::asm!("ud2", options(noreturn)) }
+    }
+
+    #[test]
+    fn one_that_crashed_is_told_from_one_that_was_killed() {
+        use nix::sys::signal::Signal::{SIGILL, SIGKILL};
+        // SAFETY: `spin` does nothing at all.
+        let lives = unsafe { VforkHelper::start(0, spin, ()) }.expect("a process");
+        let (pid, ended) = (lives.pid, lives.kill());
+        assert_eq!(ended, Ok(WaitStatus::Signaled(pid, SIGKILL, false)));
+        // SAFETY: `crash` does nothing.
+        let crashes = unsafe { VforkHelper::start(0, crash, ()) }.expect("a process");
+        let pid = crashes.pid;
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+        while !state().contains(") Z") {
+            std::thread::yield_now();
+        }
+        let ended = crashes.kill();
+        assert!(
+            matches!(ended, Ok(WaitStatus::Signaled(_, SIGILL, _))),
+            "{ended:?}"
+        );
     }
 
     #[test]

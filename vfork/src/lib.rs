@@ -81,25 +81,26 @@ pub unsafe fn spawn<const BYTES: usize>(
     // SAFETY: the child comes back from the call with the same registers and an empty stack of its own, aligned as
     // the ABI wants it, and ends without ever looking at this thread's. This thread sees a system call, which
     // changes rax, rcx and r11, and writes the descriptor that `how` points to. `how` lasts until the call is over.
+    // What the child takes along has registers by name: of those that the compiler chooses, rbp is one.
     unsafe {
         asm!(
             "syscall",
             "test rax, rax",
             "jnz 2f",
             "xor ebp, ebp",
-            "mov rdi, {argument}",
-            "call {function}",
+            "mov rdi, r8",
+            "call rdx",
             "mov edi, eax",
             "mov eax, {exit}",
             "syscall",
             "ud2",
             "2:",
-            argument = in(reg) argument,
-            function = in(reg) function,
             exit = const libc::SYS_exit_group,
             inlateout("rax") libc::SYS_clone3 => answer,
             in("rdi") &raw const how,
             in("rsi") size_of::<libc::clone_args>(),
+            in("rdx") function,
+            in("r8") argument,
             out("rcx") _,
             out("r11") _,
         );

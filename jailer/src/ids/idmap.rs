@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
+use nix::sys::wait::WaitStatus;
 
 use crate::ids::served::ServedUser;
 use crate::ids::{CallerIds, Extent, NamespaceIds};
@@ -193,9 +195,14 @@ impl MountOwner {
         // A link of procfs to an object without a path; it has to be followed.
         let namespace = nix::fcntl::open(path.as_str(), OFlag::O_CLOEXEC, Mode::empty());
         // First, and by a kill: another thread's child may hold a copy of the pipe for a moment.
-        drop(holder);
+        let ended = holder.kill();
         drop(alive);
-        namespace
+        match ended {
+            // The caller ignores its children.
+            Ok(WaitStatus::Signaled(_, Signal::SIGKILL, _)) | Err(Errno::ECHILD) => namespace,
+            // The namespace of a process that has crashed can be opened as well, until somebody has waited for it.
+            _ => Err(Errno::EOWNERDEAD),
+        }
     }
 }
 
