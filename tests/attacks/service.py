@@ -254,7 +254,7 @@ WAYS = {
     "a variable without a sign": lambda: run(usual(), order("run", "--", "true", variables=["X"])),
     "no command": words("run", "--service"),
     "another command": words("monitor", "unload", "--all"),
-    "the maker's own command": words("serve-run", "--service", "1"),
+    "the maker's own command": words("serve-run", "--service", "1", "--nice", "0"),
     "no words": words(),
     "an export": words("run", "--service", "--export", "/tmp/x", "--", "true"),
     "a layer": words("run", "--service", "--keep", "x", "--", "true"),

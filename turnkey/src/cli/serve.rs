@@ -38,6 +38,9 @@ pub struct ServeRunArguments {
     /// The service's process, with which this one ends
     #[arg(long, value_name = "PID")]
     pub service: i32,
+    /// The nice value of a run, in the place of the one of whoever stands ready
+    #[arg(long, allow_hyphen_values = true)]
+    pub nice: i32,
     /// Keep the monitor's programs attached: runs follow one another
     #[arg(long)]
     pub after_a_run: bool,

@@ -345,9 +345,8 @@ impl<'c> Listener<'c> {
         }
         // Of whoever has started the service nothing reaches a run.
         command.env_clear().current_dir("/").stdin(Stdio::from(its));
-        let process = in_the_background(|| command.spawn())
-            .and_then(|started| started)
-            .context("could not start a process for a run")?;
+        let process =
+            spawn_in_the_background(&mut command).context("could not start a process for a run")?;
         Ok(RunMaker {
             process,
             line: own.into(),
@@ -357,14 +356,14 @@ impl<'c> Listener<'c> {
     }
 }
 
-/// Does something at the lowest priority, which what it starts keeps until it takes another: a process that gets ready keeps no run
-/// waiting.
-fn in_the_background<T>(act: impl FnOnce() -> T) -> std::io::Result<T> {
+/// Starts a process at the lowest priority, which it keeps until it is given a caller: whoever gets ready keeps no run waiting.
+fn spawn_in_the_background(command: &mut Command) -> std::io::Result<Child> {
     let own = rustix::process::getpriority_process(None)?;
+    command.args(["--nice", &own.to_string()]);
     rustix::process::setpriority_process(None, LEAST)?;
-    let done = act();
+    let spawned = command.spawn();
     rustix::process::setpriority_process(None, own)?;
-    Ok(done)
+    spawned
 }
 
 fn count(makers: &[RunMaker], user: Option<u32>) -> usize {

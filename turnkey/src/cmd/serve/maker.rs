@@ -64,7 +64,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         // The service is over.
         return Ok(0);
     };
-    make_haste(service_pid).map_err(anyhow::Error::from)?;
+    rustix::process::setpriority_process(None, arguments.nice).map_err(anyhow::Error::from)?;
     let (Packet::Caller, descriptors) = came? else {
         return Ok(0);
     };
@@ -114,13 +114,6 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
 fn hold_attached() -> Option<AttachedPrograms> {
     let tier = turnkey_monitor::Available::here().tier;
     AttachedPrograms::hold(object(), tier).ok().flatten()
-}
-
-/// Takes the service's own priority: while this process stood ready, it was to keep no run waiting.
-fn make_haste(service: Pid) -> rustix::io::Result<()> {
-    let service = rustix::process::Pid::from_raw(service.as_raw());
-    let priority = rustix::process::getpriority_process(service)?;
-    rustix::process::setpriority_process(None, priority)
 }
 
 /// Ends this process with the service, also when that is killed, or has been by now.
