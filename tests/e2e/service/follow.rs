@@ -20,15 +20,20 @@ fn a_user_follows_its_own_run_and_nobody_else_does() {
     let run = Run::new()
         .option("--quiet --mode observe")
         .served_at(&service.directory());
-    let script = "read x; cat /etc/shadow; exit 3";
-    let mut command = run.command(&["sh", "-c", script]);
+    // Other tests' services make runs for the same user.
+    let script = format!(
+        "read x; cat /etc/shadow; exit 3 # of {}",
+        std::process::id()
+    );
+    let mut command = run.command(&["sh", "-c", &script]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let runs = |user| {
         let output = turnkey(user).args(["top", "--json"]).output().unwrap();
         let page: Value = serde_json::from_slice(&output.stdout).unwrap();
         page["runs"].as_array().unwrap().clone()
     };
-    let own = || runs(SERVED).into_iter().find(|run| run["uid"] == SERVED);
+    let is_own = |run: &Value| run["uid"] == SERVED && run["command"][2] == *script;
+    let own = || runs(SERVED).into_iter().find(is_own);
     eventually("it is found by whom it is for", || own().is_some());
     let id = own().unwrap()["run"].clone();
     let has = |user| runs(user).iter().any(|run| run["run"] == id);
