@@ -1,7 +1,6 @@
 //! Questions to name servers: seen by name, whether or not they may leave.
 
 use std::net::UdpSocket;
-use std::path::Path;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run, as_nobody};
@@ -214,9 +213,10 @@ except OSError as error: print(error.errno)",
 /// The C library connects a datagram socket to each address that it found, to put them in order, and sends nothing.
 #[test]
 fn m19_a_name_of_the_jail_itself_is_looked_up_without_a_violation() {
-    let ran =
-        Run::new().python("import socket; print(len(socket.getaddrinfo('localhost', 80)) > 0)");
-    ran.expect(ran.code == 0 && ran.stdout == "True\n", "it is found");
+    let addresses = "{row[4][0] for row in socket.getaddrinfo('localhost', 80)}";
+    let ran = Run::new().python(&format!("import socket; print(len({addresses}))"));
+    let found: usize = ran.stdout.trim().parse().unwrap_or(0);
+    ran.expect(ran.code == 0 && found > 0, "it is found");
     ran.expect(ran.violations().is_empty(), "and nobody tried anything");
     ran.expect(ran.at("/verdict") == "clean", "which is clean");
     let told = |ran: &Ran, address: &str| {
@@ -224,7 +224,7 @@ fn m19_a_name_of_the_jail_itself_is_looked_up_without_a_violation() {
         rows.any(|row| row["address"] == address && row["result"] == "denied")
     };
     // Of a single address there is nothing to put in order.
-    if Path::new("/proc/net/if_inet6").exists() {
+    if found > 1 {
         ran.expect(told(&ran, "127.0.0.1:80"), "what the library did is told");
     }
     // What a program does itself comes on top.
