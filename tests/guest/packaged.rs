@@ -356,7 +356,8 @@ fn a_service_that_is_started_anew_is_watched_anew() {
             assert_ne!(now.0, before.0, "{restart}: another watches");
             assert_ne!(now.1["id"], before.1["id"], "{restart}: it has a report");
             assert_eq!(now.1["status"], "watching", "{restart}");
-            assert_eq!(now.1["attached"]["required"], required);
+            let is_required = now.1["attached"]["required"].as_bool().unwrap_or(false);
+            assert_eq!(is_required, required);
             assert_eq!(now.1["attached"]["found_count"], 0, "{restart}: in time");
             assert_eq!(reports_about(name).len(), 1, "{restart}: in its own place");
             before = now;
