@@ -79,6 +79,8 @@ impl Service {
     /// The lines of its log, since it was started last.
     pub fn log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.place.path().join("log")).unwrap_or_default();
+        // A line that crosses a page of the file is seen in two steps.
+        let text = text.rfind('\n').map_or("", |end| &text[..end]);
         // Before it serves it may have a word for who has started it.
         let lines = text.lines().filter(|line| line.starts_with('{'));
         let lines = lines.map(serde_json::from_str);
