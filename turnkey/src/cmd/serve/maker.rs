@@ -6,6 +6,7 @@
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -43,6 +44,9 @@ const PREPARATION: u32 = 60;
 const UNREAD: u32 = 30;
 /// The time, in seconds, in which a run ends when its caller has hung up; its program has two of them to end by itself.
 const ABANDONED: u32 = 4;
+
+/// True when the caller has its answer: that it hangs up then ends nothing.
+static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Makes one run.
 pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
@@ -89,6 +93,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 exit_code: code,
                 milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
+            IS_ANSWERED.store(true, Ordering::Relaxed);
             // Who has hung up takes no answer.
             let _ = caller.send(&Packet::Ended(code.into()), &[report.as_fd()], true);
             0
@@ -415,6 +420,7 @@ fn listen_to(caller: &PacketLine, own: Pid) {
                     let _ = kill(own, signal);
                 }
             }
+            _ if IS_ANSWERED.load(Ordering::Relaxed) => return,
             // What is no packet comes from nobody who means it.
             _ => {
                 let _ = kill(own, Signal::SIGTERM);
