@@ -34,7 +34,7 @@ fn in_memory(words: &[u8]) {
     }
 }
 
-/// What execve(2) is given has no NUL inside, and each variable a name.
+/// Checks that no string for execve(2) has a NUL inside, and that each variable has a name.
 fn whole(order: &RunOrder) {
     use std::os::unix::ffi::OsStrExt;
     let strings = order

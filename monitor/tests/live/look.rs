@@ -36,7 +36,7 @@ fn watched(action: &str) -> (tempfile::TempDir, PathBuf, turnkey_policy::Policy)
     (directory, at, policy(&rules))
 }
 
-/// By whatever spelling a directory is entered: the kernel knows which it is then.
+/// The spelling by which a directory is entered hides nothing: the kernel knows which it is then.
 #[test]
 fn a_directory_that_is_entered_is_looked_at() {
     let (_directory, at, policy) = watched("log");

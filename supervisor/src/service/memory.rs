@@ -10,7 +10,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::packet::PacketError;
 
-/// Neither content nor length nor this itself can be changed.
+/// The seals by which content, length and the seals themselves stay as they are.
 const SEALS: SealFlag = SealFlag::F_SEAL_SEAL
     .union(SealFlag::F_SEAL_SHRINK)
     .union(SealFlag::F_SEAL_GROW)

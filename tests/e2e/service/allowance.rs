@@ -55,7 +55,7 @@ impl Told {
         list.into_iter().flatten().map(one).collect()
     }
 
-    /// What was proved of the limits of each process.
+    /// The proof of the limits of each process.
     fn proved(&self) -> String {
         let layers = self.report["enforcement"].as_array();
         let layers = layers.into_iter().flatten();

@@ -67,7 +67,7 @@ fn scene(closed: &Path) -> tempfile::TempDir {
     place
 }
 
-/// What root is shown that looks whose a directory is, and then opens what it has looked at by name.
+/// The secrets that root is shown when it looks whose a directory is, and then opens that by its name.
 fn naive(directory: &Path) -> bool {
     (0..200_000).any(|_| {
         let looked = fs::symlink_metadata(directory);
