@@ -22,6 +22,7 @@ use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
 use crate::process::rlimits::{self, HardLimits, ResourceLimit};
+use crate::shifted_clock::ShiftedClock;
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::DiskLimits;
@@ -81,6 +82,8 @@ pub struct Plan {
     pub layer: Option<Arc<KeptLayer>>,
     /// The user whose rights every path of the host is opened by, where that is not this process's.
     pub served: Option<ServedUser>,
+    /// The clock of the program, where it is not the host's.
+    pub clock: Option<ShiftedClock>,
     /// The policy it was made from.
     pub policy: Policy,
     /// The host it was made for.
@@ -437,6 +440,7 @@ impl Plan {
             is_watched: true,
             layer: None,
             served: None,
+            clock: None,
             landlock,
             rootfs: builder.steps,
             grants: builder.grants,
