@@ -13,10 +13,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
+use turnkey_policy::{FilesystemPolicy, NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
+use crate::ids::identity;
 use crate::ids::served::ServedUser;
 use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
@@ -356,6 +357,12 @@ pub enum PlanError {
     EmptyCommand,
 }
 
+/// The content of a file that is planted: its own, or a decoy's.
+fn content(filesystem: &FilesystemPolicy, path: &Path) -> Vec<u8> {
+    let own = filesystem.planted.get(path);
+    own.map_or_else(|| identity::decoy(path), |text| text.clone().into_bytes())
+}
+
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: JailCommand) -> Result<Plan, PlanError> {
@@ -399,14 +406,14 @@ impl Plan {
             .iter()
             .filter(|decoy| !in_workspace(decoy))
         {
-            builder.decoy(decoy)?;
+            builder.decoy(decoy, content(filesystem, decoy))?;
         }
         builder.devices()?;
         if filesystem.workdir.at == WorkdirPlace::Workspace {
             builder.workdir(filesystem.workdir.mode, workdir, workspace, most)?;
         }
         for decoy in filesystem.decoys.iter().filter(in_workspace) {
-            builder.decoy_in_workspace(decoy, workspace);
+            builder.decoy_in_workspace(decoy, workspace, content(filesystem, decoy));
         }
         for path in &filesystem.names {
             builder.own_path(path, workspace);

@@ -18,6 +18,7 @@ mod serve;
 mod sinks;
 pub mod suggestion;
 mod terminal;
+mod worlds;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use export::ExportArguments;
@@ -30,6 +31,7 @@ pub use report::{ReportArguments, ReportFormat};
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
+pub use worlds::WorldsArguments;
 
 /// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
 /// breaks the rules, and say exactly what happened.
@@ -87,6 +89,10 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Run a command in several worlds, with other dates, names, settings and networks, and tell what it does otherwise in one of
+    /// them.
+    #[command(after_help = worlds::WORLDS_HELP)]
+    Worlds(WorldsArguments),
     /// Print the plan of a run, in order, without running it; or the rule that decides on an attempt,
     /// and why.
     Explain(ExplainArguments),

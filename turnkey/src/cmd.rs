@@ -19,3 +19,4 @@ pub mod run;
 pub mod schema;
 pub mod serve;
 pub mod top;
+pub mod worlds;

@@ -74,6 +74,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),
         cli::TurnkeyCommand::Diff(arguments) => cmd::diff::diff(&arguments),
+        cli::TurnkeyCommand::Worlds(arguments) => cmd::worlds::worlds(&arguments),
         cli::TurnkeyCommand::Check(arguments) => cmd::check::check(&arguments),
         cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),
         cli::TurnkeyCommand::Doctor(arguments) => cmd::doctor::doctor(&arguments),
