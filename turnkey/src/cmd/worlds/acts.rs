@@ -158,6 +158,18 @@ impl RunActs {
         }
     }
 
+    #[cfg(test)]
+    pub fn that_wrote(paths: &[&str]) -> RunActs {
+        let files = paths
+            .iter()
+            .map(|path| (ActKind::Wrote, path.as_bytes().to_vec()));
+        RunActs {
+            files: files.collect(),
+            others: Acts::new(),
+            is_whole: true,
+        }
+    }
+
     /// The acts, with the names folded that vary.
     pub fn folded(&self, world: &World, varied: &VariedNames) -> Acts {
         let files = self.files.iter().map(|(kind, path)| {
@@ -178,7 +190,7 @@ impl RunActs {
 }
 
 /// The names that are other ones in each of these runs.
-pub fn varied_between(runs: &[&RunActs]) -> VariedNames {
+pub fn varied_between<'r>(runs: impl Iterator<Item = &'r RunActs>) -> VariedNames {
     let mut uses: BTreeMap<FileUse, UsedBy> = BTreeMap::new();
     for (number, run) in (0..).zip(runs) {
         for (kind, path) in &run.files {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
-use turnkey_policy::{NamedVariants, NetworkMode, WORKSPACE};
+use turnkey_policy::{LoadError, NamedVariants, NetworkMode, Overrides, WORKSPACE};
 
 /// The world that all others are compared with.
 pub const HERE: &str = "here";
@@ -169,8 +170,26 @@ impl World {
                 names.join(", ")
             );
         }
-        Ok(())
+
+        if let Some(name) = self.environment.keys().find(|name| name.contains('=')) {
+            bail!("`environment` sets {name:?}: write a name without `=`");
+        }
+        let no_files = |path: &str| Err(path.to_owned());
+        let flags = Overrides::from_flags(self.flags())?;
+        // Its own rendering shows a command line, which there is none of.
+        turnkey_policy::load("untrusted", &no_files, &flags)
+            .map(drop)
+            .map_err(|error| anyhow::anyhow!(in_words(&error)))
     }
+}
+
+/// The problems, each with its fix.
+fn in_words(error: &LoadError) -> String {
+    let problems = error.problems().iter().map(|problem| {
+        let help = problem.help().map(|help| format!(": {help}"));
+        format!("{problem}{}", help.unwrap_or_default())
+    });
+    problems.collect::<Vec<_>>().join("; ")
 }
 
 /// The worlds of a text, in its order, each whole: with what it extends, from the text or the shipped ones.
@@ -221,14 +240,14 @@ fn require_name(name: &str) -> anyhow::Result<()> {
         "{name:?} is no name of a world: write at most 64 of a-z, A-Z, 0-9, - and _"
     );
     ensure!(
-        name != HERE && name != AGAIN,
-        "`{name}` is the world that all others are compared with: give this one another name"
+        name != HERE && !name.ends_with("-again") && !AGAIN.contains(&name),
+        "`{name}` is what runs of turnkey's own are called: give this world another name"
     );
     Ok(())
 }
 
-/// The second run of `here`.
-pub const AGAIN: &str = "here-again";
+/// The second and the third run of `here`.
+pub const AGAIN: [&str; 2] = ["here-again", "here-for-the-third-time"];
 
 #[cfg(test)]
 mod tests {
@@ -278,10 +297,14 @@ mod tests {
                 "in the end itself",
             ),
             ("[here]\ndate = \"+1d\"", "another name"),
+            ("[ci-again]\n", "another name"),
             ("[\"a/b\"]\n", "no name of a world"),
             ("[a]\nfiles = { \"x\" = \"\" }", "[a]: `files` names \"x\""),
             ("[a]\ndecoys = [\"/x/../y\"]", "[a]: `decoys` names"),
             ("[a]\nnetwork = \"internet\"", "none"),
+            ("[a]\nhostname = \"-\"", "[a]: "),
+            ("[a]\nenvironment = { \"A=B\" = \"\" }", "[a]: "),
+            ("[a]\nuser = \"nobody\"", "choose another"),
         ] {
             let error = refused(text);
             assert!(error.contains(words), "{text}: {error}");
