@@ -66,7 +66,7 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FileOperation, FoundProcess, GroupSetting, Host,
+    Attachment, BroughtIn, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting, Host,
     LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status, Verdict, WatcherPlace,
 };
 pub use passages::published;

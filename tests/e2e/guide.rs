@@ -78,6 +78,11 @@ fn a_service_for_users_without_privileges() {
 }
 
 #[test]
+fn one_program_in_several_worlds() {
+    walk(include_str!("../../docs/guide/worlds.md"));
+}
+
+#[test]
 fn runs_that_live() {
     // Other runs of this host would be in the lists.
     network_of_its_own();

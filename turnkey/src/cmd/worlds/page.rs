@@ -8,7 +8,7 @@ use turnkey_report::{Report, visible};
 
 use super::acts::{Act, Acts};
 use super::compare::WorldDifference;
-use super::world::{Dependence, World};
+use super::world::{Dependence, HERE, World};
 
 /// Acts of one finding that are shown to people.
 const SHOWN: usize = 20;
@@ -192,6 +192,9 @@ impl PageWorld {
     }
 
     fn differs(&self) -> String {
+        if self.name == HERE {
+            return "-".to_owned();
+        }
         if self.status.is_none() {
             return "not run: with this profile it is the same as here".to_owned();
         }
