@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test opens its own files")]
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::OwnedFd;
@@ -37,57 +38,61 @@ fn ahead(days: i64) -> ShiftedClock {
     }
 }
 
-fn policy() -> Policy {
+fn policy() -> Result<Policy, Box<dyn Error>> {
     let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
-    let mut policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default()).unwrap();
+    let mut policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default())?;
     policy.limits.memory = 512 << 20;
-    policy
+    Ok(policy)
 }
 
 fn run(directory: &Path, clock: ShiftedClock, program: &[&str]) -> Ran {
-    let policy = policy();
+    attempt(directory, clock, program).expect("a jail can be made")
+}
+
+fn attempt(directory: &Path, clock: ShiftedClock, program: &[&str]) -> Result<Ran, Box<dyn Error>> {
+    let policy = policy()?;
     let command = JailCommand {
         arguments: program.iter().map(Into::into).collect(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        workdir: directory.canonicalize().unwrap(),
+        workdir: directory.canonicalize()?,
         ..JailCommand::default()
     };
-    let plan = Plan::new(&policy, &Host::probe(&policy).unwrap(), command).unwrap();
+    let plan = Plan::new(&policy, &Host::probe(&policy)?, command)?;
     let plan = Plan {
         clock: Some(clock),
         ..plan
     };
-    let mut output = tempfile::tempfile().unwrap();
-    let to = || OwnedFd::from(output.try_clone().unwrap());
-    let null = OwnedFd::from(File::open("/dev/null").unwrap());
-    let held = plan.prepare([null, to(), to()]).unwrap().spawn().unwrap();
-    let mut running = held.release().unwrap();
+    let mut output = tempfile::tempfile()?;
+    let to = || output.try_clone().map(OwnedFd::from);
+    let null = OwnedFd::from(File::open("/dev/null")?);
+    let held = plan.prepare([null, to()?, to()?])?.spawn()?;
+    let mut running = held.release()?;
     let started = Instant::now();
     let mut limit = None;
-    while running.news_within(Duration::from_millis(10)).unwrap() != Some(JailNews::Gone) {
+    while running.news_within(Duration::from_millis(10))? != Some(JailNews::Gone) {
         limit = running.exceeded();
         if limit.is_some() || started.elapsed() > Duration::from_secs(20) {
             break;
         }
     }
     let took = started.elapsed();
-    let exit = running.finish().unwrap();
+    let exit = running.finish()?;
     let mut text = String::new();
-    output.rewind().unwrap();
-    output.read_to_string(&mut text).unwrap();
-    Ran {
+    output.rewind()?;
+    output.read_to_string(&mut text)?;
+    Ok(Ran {
         status: exit.status,
         output: text,
         limit,
         took,
-    }
+    })
 }
 
 /// A C program in a new directory, compiled with these flags.
 fn compiled(flags: &[&str], source: &str) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("it can be made");
     let text = directory.path().join("program.c");
-    std::fs::write(&text, source).unwrap();
+    std::fs::write(&text, source).expect("it can be written");
     let program = directory.path().join("program");
     let mut compiler = Command::new("cc");
     compiler
@@ -95,13 +100,15 @@ fn compiled(flags: &[&str], source: &str) -> tempfile::TempDir {
         .arg(program)
         .arg(text)
         .args(flags);
-    assert!(compiler.status().unwrap().success(), "it compiles");
+    assert!(compiler.status().expect("cc(1)").success(), "it compiles");
     directory
 }
 
 fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(now.as_secs()).unwrap()
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("it is later");
+    now.as_secs().cast_signed()
 }
 
 /// Each line is a number of seconds, and near the shifted date.

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod audit;
 mod export;
 mod layers;
 mod live;
@@ -21,6 +22,7 @@ mod terminal;
 mod worlds;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
+pub use audit::{AuditArguments, AuditProbeArguments};
 pub use export::ExportArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
@@ -99,6 +101,12 @@ pub enum TurnkeyCommand {
     /// Test what this host can enforce for this caller, and name the fix for the rest.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Measure a sandbox from inside, turnkey's own or another: what a program in it can run, reach, learn and leave behind.
+    #[command(after_help = audit::AUDIT_HELP)]
+    Audit(AuditArguments),
+    /// The probe that `audit` runs in a sandbox.
+    #[command(hide = true)]
+    AuditProbe(AuditProbeArguments),
     /// Convert the settings of another tool to a profile: an OCI seccomp profile, or settings of
     /// sandbox-runtime.
     #[command(after_help = IMPORT_CODES)]

@@ -1,6 +1,7 @@
 //! The commands, a file for each.
 
 pub mod attach;
+pub mod audit;
 pub mod check;
 pub mod diff;
 pub mod doctor;

@@ -10,9 +10,9 @@ const REALTIME: i64 = 1_000_000_000;
 /// A call with its times.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedCall {
-    /// Its number.
+    /// The number of the call.
     pub number: c_long,
-    /// Its use of time.
+    /// The use that it makes of time.
     pub uses: TimeUse,
 }
 
@@ -55,7 +55,7 @@ pub enum TimeForm {
 pub enum LeftTime {
     /// Nowhere.
     Untold,
-    /// Where the time itself is.
+    /// In the place of the time itself.
     InPlace,
     /// At this argument, when a signal came.
     WhenInterrupted(usize),

@@ -1,4 +1,4 @@
-//! Whether anything of a jail runs: as long as it does, no time goes by that the program could have used.
+//! A look at whether anything of a jail runs: as long as it does, no time goes by that the program could have used.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// Nothing is known yet.
+    /// A watch that knows of no look yet.
     pub fn new(is_answered: bool) -> IdleWatch {
         IdleWatch {
             quiet: if is_answered { WITH_OTHERS } else { OF_JAIL },

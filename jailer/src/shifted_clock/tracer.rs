@@ -318,7 +318,7 @@ impl ClockTracer {
         is_first && others.is_empty() && self.go_to(wait.deadline)
     }
 
-    /// Whether no other task waits for an earlier time, and the tasks that wait for none.
+    /// True when no other task waits for an earlier time; and the tasks that wait for none.
     fn beside(&self, task: libc::pid_t, wait: &SlicedWait) -> (bool, Vec<libc::pid_t>) {
         let (mut is_first, mut others) = (true, Vec::new());
         for (other, followed) in self.tasks.iter().filter(|(other, _)| **other != task) {

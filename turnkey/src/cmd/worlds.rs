@@ -66,7 +66,7 @@ pub fn worlds(arguments: &WorldsArguments) -> Result<u8, Failure> {
     Ok(if page.agrees() { 0 } else { DIFFERS })
 }
 
-/// What the caller hands in would be there for the first run alone.
+/// Takes the caller's standard input away, which would be there for the first run alone.
 fn empty_input() -> rustix::io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(nothing)
@@ -160,8 +160,8 @@ impl WorldRunner<'_> {
             WorldDifference::default(),
         )?];
         for (name, world) in worlds {
-            let is_here = world.differs_in() == [Dependence::NetworkDependent]
-                && world.network_mode() == Some(mode);
+            let is_here =
+                world.differs_in() == [Dependence::Network] && world.network_mode() == Some(mode);
             if is_here {
                 rows.push(self.row(name, world, None, WorldDifference::default())?);
                 continue;

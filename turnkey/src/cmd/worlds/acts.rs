@@ -331,8 +331,8 @@ fn without_dates(name: &str) -> String {
 
 fn is_of_dates(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
-    let is_of = |date: &&str| word == **date || (word.len() == 3 && date.starts_with(&word));
-    DATES.iter().any(|date| is_of(&date))
+    let is_of = |date: &str| word == date || (word.len() == 3 && date.starts_with(&word));
+    DATES.iter().any(|date| is_of(date))
 }
 
 /// A mark for the names of the world's host and user.

@@ -15,19 +15,19 @@ const SHOWN: usize = 20;
 
 /// A world that was run.
 pub struct WorldRow {
-    /// Its name.
+    /// The name of the world.
     pub name: String,
-    /// What it has of its own.
+    /// The settings of its own.
     pub world: World,
-    /// Its date, as it is shown.
+    /// The date, as it is shown.
     pub date: String,
-    /// Its first run; `None` where the profile makes it the same as here.
+    /// The report of the first run; `None` where the profile makes it the same as here.
     pub report: Option<Report>,
-    /// Its acts that differ.
+    /// The acts that differ.
     pub difference: WorldDifference,
 }
 
-/// What came of all worlds.
+/// The outcome of all worlds.
 #[derive(Serialize)]
 pub struct WorldsPage {
     schema: &'static str,

@@ -53,30 +53,32 @@ pub struct World {
 
 /// A part of the surroundings in which worlds differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum Dependence {
     /// Date and sleeps.
-    TimeDependent,
+    #[serde(rename = "time-dependent")]
+    Time,
     /// Identity, variables, files.
-    EnvironmentDependent,
+    #[serde(rename = "environment-dependent")]
+    Environment,
     /// Network.
-    NetworkDependent,
+    #[serde(rename = "network-dependent")]
+    Network,
 }
 
 impl Dependence {
     /// All of them, in the order in which they are told.
     pub const ALL: [Dependence; 3] = [
-        Dependence::TimeDependent,
-        Dependence::EnvironmentDependent,
-        Dependence::NetworkDependent,
+        Dependence::Time,
+        Dependence::Environment,
+        Dependence::Network,
     ];
 
     /// The id of the finding.
     pub fn id(self) -> &'static str {
         match self {
-            Dependence::TimeDependent => "time-dependent",
-            Dependence::EnvironmentDependent => "environment-dependent",
-            Dependence::NetworkDependent => "network-dependent",
+            Dependence::Time => "time-dependent",
+            Dependence::Environment => "environment-dependent",
+            Dependence::Network => "network-dependent",
         }
     }
 }
@@ -281,7 +283,7 @@ mod tests {
             (value("A"), value("B"), value("CI")),
             (Some("2"), Some("1"), Some("true"))
         );
-        let parts = [Dependence::TimeDependent, Dependence::EnvironmentDependent];
+        let parts = [Dependence::Time, Dependence::Environment];
         assert_eq!(mine.differs_in(), parts);
     }
 
