@@ -434,3 +434,37 @@ fn the_other_layers_stay_and_nobody_gets_away() {
                     filters: 3\n";
     assert_eq!(ran.output, expected, "{ran:?}");
 }
+
+const EXEC_OF_A_THREAD: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *begins_anew(void *unused) {
+    execl("/workspace/program", "program", "again", NULL);
+    return unused;
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    pthread_t thread;
+    if (argc > 1) { printf("%ld\n", (long)time(NULL)); return 0; }
+    pthread_create(&thread, NULL, begins_anew, NULL);
+    sleep(3600);
+    return 1;
+}
+"#;
+
+#[test]
+fn processes_stop_go_on_and_become_others() {
+    let directory = compiled(&["-pthread"], EXEC_OF_A_THREAD);
+    let script = "sleep 3600 & kill -STOP $!; kill -CONT $!; wait $!; (setsid sleep 1000000000 &) ; \
+                  for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; wait; exec ./program";
+    // The sleeps before go by, and the daemon that is left is no reason to wait.
+    let clock = ShiftedClock {
+        ahead: AHEAD * DAY - 3660,
+        ..ahead(0)
+    };
+    all_are_ahead(&run(directory.path(), clock, &["sh", "-c", script]), 1);
+}

@@ -15,6 +15,7 @@ use super::idle::{self, IdleWatch};
 use super::memory;
 use super::time::JailTime;
 use super::wait::{self, SlicedWait};
+use crate::sys;
 use crate::sys::trace::{self, Registers};
 
 /// Answers of the kernel's own at the end of a call that a signal broke off: what happens then is decided once the signal is
@@ -79,8 +80,12 @@ impl ClockTracer {
                 continue;
             }
             let (signal, event) = ((status >> 8) & 0xff, status >> 16);
-            // A task that was killed meanwhile is told of by its end.
-            let _ = self.stopped(task, signal, event);
+            match self.stopped(task, signal, event) {
+                // A task that was killed meanwhile is told of by its end.
+                Ok(()) | Err(Errno::ESRCH) => {}
+                // Nobody goes on with the host's clock, or stays where they are.
+                Err(_) => drop(sys::kill(task, libc::SIGKILL)),
+            }
         }
     }
 

@@ -25,6 +25,8 @@ pub struct SlicedWait {
     /// On the jail's clock.
     pub deadline: i64,
     arguments: [u64; 6],
+    /// The argument that has the time, and whether it is a number of milliseconds.
+    timeout: (usize, bool),
     over: i64,
     left: Option<(u64, bool)>,
     /// The memory that was changed for the call, with what was there.
@@ -77,6 +79,7 @@ impl SlicedWait {
             next: registers.next(),
             deadline: time.now().saturating_add(rest),
             arguments,
+            timeout: (timeout, millis),
             over,
             left: left.filter(|(place, _)| *place != 0),
             changed: None,
@@ -98,15 +101,7 @@ impl SlicedWait {
     ) -> Result<(), Errno> {
         let rest = self.deadline.saturating_sub(time.now()).clamp(0, SLICE);
         let mut arguments = self.arguments;
-        let Some(TimedCall {
-            uses: TimeUse::Waits {
-                timeout, millis, ..
-            },
-            ..
-        }) = super::calls::of_number(self.number.cast_unsigned())
-        else {
-            return Ok(());
-        };
+        let (timeout, millis) = self.timeout;
         if millis {
             arguments[timeout] = rest.cast_unsigned().div_ceil(1_000_000);
         } else {

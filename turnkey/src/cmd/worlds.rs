@@ -29,6 +29,9 @@ use compare::{HereRuns, WorldDifference};
 use page::{WorldRow, WorldsPage};
 use world::{AGAIN, Dependence, HERE, SHIPPED, World};
 
+/// The signals by which a caller ends turnkey, which passes them on to the program.
+const INTERRUPTING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
 /// The exit status when the program does otherwise in a world.
 const DIFFERS: u8 = 1;
 
@@ -236,7 +239,8 @@ impl WorldRunner<'_> {
     fn run(&mut self, name: &str, world: &World) -> Result<Report, Failure> {
         let policy = self.policy(world)?;
         let clock = ShiftedClock {
-            ahead: ahead(world, self.now)?,
+            // A moment is one for each run, however long those before have taken.
+            ahead: ahead(world, OffsetDateTime::now_utc())?,
             wall: (world.patient != Some(true)).then_some(policy.limits.wall),
             is_answered: matches!(policy.network.mode, NetworkMode::Allow | NetworkMode::Host),
         };
@@ -278,9 +282,10 @@ fn require_seen(report: &Report) -> anyhow::Result<()> {
         let lines: Vec<_> = error.lines().map(str::trim).collect();
         bail!(lines.join("; "));
     }
+    let is_asked = |signal: &i32| INTERRUPTING.contains(signal);
     ensure!(
-        report.status != Status::Signaled || report.signal.is_some(),
-        "the run was interrupted, and nothing is concluded"
+        report.status != Status::Signaled || !report.signal.as_ref().is_some_and(is_asked),
+        "the run was interrupted, or the program asked itself to end; nothing is concluded"
     );
     ensure!(
         report.events.complete,
