@@ -207,6 +207,11 @@ fn interpreters_have_the_same_date() {
     }
 }
 
+/// Each tells the minutes that were over when it woke: nobody wakes late because another one sleeps longer.
+const SLEEPERS: &str = "import threading, time\nbegan = time.time()\nwoke = []\ndef sleep(minutes):\n    time.sleep(minutes * 60)\n    \
+                        woke.append(str(round((time.time() - began) / 60)))\nthreads = [threading.Thread(target=sleep, args=(minutes,)) for minutes in \
+                        (100, 300, 200)]\nfor thread in threads: thread.start()\nfor thread in threads: thread.join()\nprint(*woke)\n";
+
 #[test]
 fn sleeps_go_by_in_each_language() {
     let directory = compiled(
@@ -216,10 +221,11 @@ fn sleeps_go_by_in_each_language() {
     );
     let python = "import time, threading, asyncio, select, subprocess\nbegan = time.time()\ntime.sleep(3600)\nthreading.Event().wait(3600)\n\
                   asyncio.run(asyncio.sleep(3600))\nsubprocess.run(['sleep', '3600'])\nprint('done', round((time.time() - began) / 60))\n";
-    let programs: [(&[&str], &str); 4] = [
+    let programs: [(&[&str], &str); 5] = [
         (&["/workspace/program"], "done 0"),
         (&["python3", "-c", python], "done 240"),
         (&["sh", "-c", "sleep 1h; sleep 2d; echo done"], "done"),
+        (&["python3", "-c", SLEEPERS], "100 200 300"),
         (
             &[
                 "node",
@@ -268,6 +274,8 @@ const WAITS: &str = r#"
 #include <unistd.h>
 
 static void caught(int signal) { (void)signal; }
+static volatile int works_on = 1;
+static void stops_the_work(int signal) { (void)signal; works_on = 0; }
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static volatile unsigned long counted;
@@ -277,7 +285,7 @@ static void *works(void *unused) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
-    for (counted = 0; counted < 100000000; counted++) {}
+    while (works_on) { counted++; }
     pthread_mutex_lock(&mutex);
     pthread_cond_signal(&condition);
     pthread_mutex_unlock(&mutex);
@@ -300,6 +308,14 @@ int main(void) {
     int slept = nanosleep(&hour, &rest);
     printf("sleep: %d %s, left %s\n", slept, slept ? strerror(errno) : "-", rest.tv_sec > 3500 ? "an hour" : "nothing");
 
+    /* Whenever it comes: between two slices as well. */
+    int broken_off = 0;
+    for (int i = 0; i < 40; i++) {
+        ualarm(4900 + 10 * i, 0);
+        broken_off += nanosleep(&hour, NULL) != 0;
+    }
+    printf("broken off: %d\n", broken_off);
+
     /* A signal that is ignored does not. */
     signal(SIGALRM, SIG_IGN);
     ualarm(2000, 0);
@@ -307,8 +323,12 @@ int main(void) {
     printf("ignored: %d\n", nanosleep(&a_little, NULL));
 
     /* A time that another thread needs does not go by. */
+    works_on = 0;
     pthread_join(thread, NULL);
+    works_on = 1;
     pthread_create(&thread, NULL, works, NULL);
+    signal(SIGALRM, stops_the_work);
+    ualarm(100000, 0);
     clock_gettime(CLOCK_REALTIME, &moment);
     moment.tv_sec += 600;
     pthread_mutex_lock(&mutex);
@@ -358,6 +378,7 @@ fn waits_end_as_they_would_and_no_earlier_than_what_they_wait_for() {
     let directory = compiled(&["-pthread"], WAITS);
     let ran = run(directory.path(), ahead(AHEAD), &["/workspace/program"]);
     let expected = "sleep: -1 Interrupted system call, left an hour\n\
+                    broken off: 40\n\
                     ignored: 0\n\
                     condition: signalled\n\
                     deadline: Connection timed out\n\
