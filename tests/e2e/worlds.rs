@@ -11,8 +11,8 @@ use turnkey_expectations::expected;
 use turnkey_tests::{binary, compile, finish, scratch};
 
 expected!(
-    not_on[ORDINARY_6_12],
-    "programs and their compiler are the host's; a run of a world is a run as any other"
+    not_on[ORDINARY_6_12, PROGRAMS_6_12],
+    "each case is five runs of an interpreter or of what a compiler made, which an emulated processor takes minutes for: on this host"
 );
 
 /// A program, by the files that it takes and the command that runs it.
@@ -259,7 +259,7 @@ fn a_network_is_found() {
 /// Nothing is found in these worlds, each of which was run.
 #[track_caller]
 fn nothing_found(program: &Program) {
-    let worlds = ["in-40-days", "end-of-year", "patience", "other-host"];
+    let worlds = ["in-40-days", "patience", "other-host"];
     let options: Vec<&str> = worlds.iter().flat_map(|world| ["--world", world]).collect();
     let page = page(program, &options);
     assert_eq!(
@@ -270,7 +270,7 @@ fn nothing_found(program: &Program) {
     let ended = page["worlds"].as_array().expect("a list").iter();
     assert_eq!(
         ended.filter(|world| world["exit_code"] == 0).count(),
-        5,
+        4,
         "{page:#}"
     );
 }
