@@ -14,6 +14,7 @@ mod monitor;
 mod moved;
 mod overrides;
 mod report;
+mod scan;
 mod serve;
 mod sinks;
 pub mod suggestion;
@@ -27,6 +28,7 @@ pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArg
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
+pub use scan::{ScanArguments, ScanLanguage};
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
@@ -81,6 +83,10 @@ pub enum TurnkeyCommand {
     /// it did.
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
+    /// Look at Python and shell scripts without running them: what they would do, where, how grave it is, and a command
+    /// that runs them in a fitting jail.
+    #[command(after_help = scan::EXIT_CODES)]
+    Scan(ScanArguments),
     /// Render a stored report: as the text of the terminal, or in a format for browsers and other programs.
     #[command(after_help = report::EXIT_CODES)]
     Report(ReportArguments),

@@ -78,6 +78,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),
         cli::TurnkeyCommand::Doctor(arguments) => cmd::doctor::doctor(&arguments),
         cli::TurnkeyCommand::Import(arguments) => cmd::import::import(&arguments),
+        cli::TurnkeyCommand::Scan(arguments) => cmd::scan::scan(&arguments),
         cli::TurnkeyCommand::Schema(arguments) => cmd::schema::schema(&arguments),
         cli::TurnkeyCommand::Monitor(command) => cmd::monitor::monitor(&command),
         cli::TurnkeyCommand::Completions(arguments) => cmd::pages::completions(&arguments),
