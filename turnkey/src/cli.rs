@@ -184,6 +184,10 @@ pub struct RunArguments {
     /// Receivers of alerts.
     #[command(flatten)]
     pub sinks: SinkArguments,
+    /// Look at the script that the command names first, say at once what it would do, and keep that in the report; it
+    /// decides nothing
+    #[arg(long, help_heading = "Output")]
+    pub scan: bool,
     /// Keep the program's output in the report as well
     #[arg(long, help_heading = "Output")]
     pub capture: bool,

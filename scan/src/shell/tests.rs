@@ -125,7 +125,7 @@ fn deeply_nested_input_is_a_finding_and_never_the_end() {
     }
     of(&"(".repeat(100_000));
     for flat in ["{ ", "if ", "! ", "case x in ", "a|", "f() { ", "eval "] {
-        of(&flat.repeat(10_000));
+        of(&flat.repeat(3_000));
     }
     // As deep as is run through, and each level looks again at what is within.
     let deep = lex_depth();

@@ -4,7 +4,7 @@ mod gather;
 mod page;
 mod proposal;
 mod sarif;
-mod text;
+pub mod text;
 
 use anyhow::Context;
 use turnkey_report::json;
@@ -21,10 +21,22 @@ const TOO_GRAVE: u8 = 1;
 /// A script that was looked at.
 pub struct ScannedScript {
     /// The script's path, escaped; `-` for standard input.
-    path: String,
-    scan: Scan,
+    pub path: String,
+    /// What was found in it.
+    pub scan: Scan,
     /// The command that runs it in a fitting jail.
     command: Option<String>,
+}
+
+impl ScannedScript {
+    /// One whose command is there already.
+    pub fn new(path: String, scan: Scan) -> Self {
+        ScannedScript {
+            path,
+            scan,
+            command: None,
+        }
+    }
 }
 
 /// All that was looked at, and what was not.

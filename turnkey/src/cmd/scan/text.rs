@@ -12,7 +12,7 @@ use super::{Scanned, ScannedScript};
 const IMPORTS: usize = 12;
 
 /// The page: gravest scripts first, those without findings in one line.
-pub fn write(scanned: &Scanned, out: &mut impl Write, colour: bool) -> io::Result<()> {
+pub(super) fn write(scanned: &Scanned, out: &mut impl Write, colour: bool) -> io::Result<()> {
     let mut scripts: Vec<&ScannedScript> = scanned.scripts.iter().collect();
     scripts.sort_by_key(|script| std::cmp::Reverse(script.scan.score));
     let is_one = scripts.len() == 1;
@@ -43,7 +43,8 @@ pub fn write(scanned: &Scanned, out: &mut impl Write, colour: bool) -> io::Resul
     Ok(())
 }
 
-fn write_script(script: &ScannedScript, out: &mut impl Write, colour: bool) -> io::Result<()> {
+/// One script, with what was found in it.
+pub fn write_script(script: &ScannedScript, out: &mut impl Write, colour: bool) -> io::Result<()> {
     let scan = &script.scan;
     let language = scan.language.map_or("", turnkey_scan::Language::name);
     let score = painted(&format!("score {} of 100", scan.score), scan.score, colour);
