@@ -13,7 +13,7 @@ use crate::model::{Finding, Report, Status, Violation};
 
 use crate::{came_of, terminal};
 
-pub use place::SourceRoot;
+pub use place::{SourceRoot, artifact};
 
 /// The log; paths below `root` are the repository's.
 pub fn log(report: &Report, root: SourceRoot<'_>) -> Value {
