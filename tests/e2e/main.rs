@@ -12,6 +12,7 @@ expected!(
 mod again;
 mod allowed;
 mod attach;
+mod attest;
 mod behaviours;
 mod bombs;
 mod check;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod attest;
 mod export;
 mod layers;
 mod live;
@@ -20,6 +21,7 @@ pub mod suggestion;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
+pub use attest::{AttestArguments, VerifyArguments};
 pub use export::ExportArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
@@ -87,6 +89,12 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Sign what a report says of a run, for what came of it: an in-toto statement in a DSSE envelope.
+    #[command(after_help = attest::ATTEST_CODES)]
+    Attest(AttestArguments),
+    /// Verify the signature of an attestation, and that it says what is wanted before a deployment.
+    #[command(after_help = attest::VERIFY_CODES)]
+    Verify(VerifyArguments),
     /// Print the plan of a run, in order, without running it; or the rule that decides on an attempt,
     /// and why.
     Explain(ExplainArguments),

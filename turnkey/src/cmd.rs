@@ -1,6 +1,7 @@
 //! The commands, a file for each.
 
 pub mod attach;
+pub mod attest;
 pub mod check;
 pub mod diff;
 pub mod doctor;
@@ -19,3 +20,4 @@ pub mod run;
 pub mod schema;
 pub mod serve;
 pub mod top;
+pub mod verify;
