@@ -250,6 +250,46 @@ fn a_run_that_did_not_end_well_is_attested_and_not_accepted() {
 }
 
 #[test]
+fn a_gate_is_attested_with_the_commit_that_it_judged() {
+    let place = Place::new(&report(&[]));
+    let head = "0123456789012345678901234567890123456789";
+    let gate = |verdict: &str, check: &str| {
+        let check = json!({ "name": "scan", "verdict": check, "findings": [] });
+        let result = json!({
+            "schema": "turnkey.gate/v1", "turnkey": "0.1.0", "verdict": verdict, "base": "1", "head": head,
+            "finished_at": "2026-01-02T03:04:05.000000Z", "config": { "from": "x", "sha256": "x" },
+            "commits": 1, "model_commits": [], "files": [], "checks": [check], "notes": [],
+        });
+        std::fs::write(place.at("gate.json"), result.to_string()).expect("it can be written");
+        place.turnkey("attest --key key.pem --report report.json --gate gate.json -o app.att")
+    };
+    assert_eq!(gate("pass", "pass").status.code(), Some(0));
+    place.verified("--key key.pub.pem --gate app.att", 0, "accepted");
+    let line = format!("--key key.pub.pem --commit {head} app.att");
+    place.verified(&line, 0, "accepted");
+    let other = line.replace("0123", "3210");
+    place.verified(&other, 1, "its gate judged another commit: 0123");
+    place.verified(
+        "--key key.pub.pem --max-age 1h app.att",
+        1,
+        "its gate ended at 2026-01-02",
+    );
+    for verdict in ["fail", "inconclusive"] {
+        assert_eq!(gate(verdict, verdict).status.code(), Some(0));
+        let told = format!("its gate came to {verdict}, and not to pass");
+        place.verified("--key key.pub.pem app.att", 1, &told);
+    }
+    let contradicting = gate("pass", "inconclusive");
+    assert_eq!(contradicting.status.code(), Some(125), "{contradicting:?}");
+    place.attest();
+    place.verified(
+        "--key key.pub.pem --gate app.att",
+        1,
+        "it says nothing of a gate",
+    );
+}
+
+#[test]
 fn bad_input_is_told_with_its_place() {
     let place = Place::new(&report(&[]));
     place.attest();

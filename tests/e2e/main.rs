@@ -27,6 +27,7 @@ mod faults;
 mod faults_of_the_monitor;
 mod files;
 mod filesystem;
+mod gate;
 mod guide;
 mod host_network;
 mod hostile;

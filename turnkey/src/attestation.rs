@@ -15,7 +15,7 @@ mod subject;
 pub use acceptance::{Acceptance, WantedStatus, WantedVerdict, word};
 pub use envelope::Envelope;
 pub use key::{PrivateKey, PublicKey};
-pub use statement::{Predicate, RunFacts, Statement};
+pub use statement::{GateFacts, Predicate, RunFacts, Statement};
 pub use subject::{Subject, read_all};
 
 use sha2::{Digest as _, Sha256};

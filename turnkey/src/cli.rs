@@ -9,6 +9,7 @@ use turnkey_supervisor::{RunDirectory, Strictness};
 mod attach;
 mod attest;
 mod export;
+mod gate;
 mod layers;
 mod live;
 mod monitor;
@@ -23,6 +24,7 @@ mod terminal;
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use attest::{AttestArguments, VerifyArguments};
 pub use export::ExportArguments;
+pub use gate::GateArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
@@ -89,6 +91,9 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Judge what a model has written between two commits: scan it, run tests in the jail, compare behaviour with the base.
+    #[command(after_help = gate::EXIT_CODES)]
+    Gate(GateArguments),
     /// Sign what a report says of a run, for what came of it: an in-toto statement in a DSSE envelope.
     #[command(after_help = attest::ATTEST_CODES)]
     Attest(AttestArguments),

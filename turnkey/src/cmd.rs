@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod events;
 pub mod explain;
+pub mod gate;
 pub mod import;
 pub mod layers;
 pub mod learn;

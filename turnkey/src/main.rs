@@ -77,6 +77,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),
         cli::TurnkeyCommand::Diff(arguments) => cmd::diff::diff(&arguments),
         cli::TurnkeyCommand::Attest(arguments) => cmd::attest::attest(&arguments),
+        cli::TurnkeyCommand::Gate(arguments) => cmd::gate::gate(&arguments),
         cli::TurnkeyCommand::Verify(arguments) => cmd::verify::verify(&arguments),
         cli::TurnkeyCommand::Check(arguments) => cmd::check::check(&arguments),
         cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),

@@ -6,8 +6,9 @@ use time::OffsetDateTime;
 use turnkey_report::model::{Status, Verdict};
 use turnkey_report::{quote, read_date};
 
-use super::statement::RunFacts;
+use super::statement::{GateFacts, RunFacts};
 use super::{Statement, Subject};
+use crate::cmd::gate::result::GateVerdict;
 
 /// Clocks of two machines differ by this much at most.
 const SKEW: time::Duration = time::Duration::minutes(5);
@@ -59,6 +60,10 @@ pub struct Acceptance {
     pub status: WantedStatus,
     /// Each must be a subject of the statement.
     pub subjects: Vec<Subject>,
+    /// There must be a gate.
+    pub gate: bool,
+    /// The commit that the gate must have judged.
+    pub commit: Option<String>,
 }
 
 impl Acceptance {
@@ -72,30 +77,39 @@ impl Acceptance {
                 let name = &subject.name;
                 format!("it is about something else: {name} as it is now is none of its subjects")
             })
-            .chain(self.age(run))
+            .chain(self.age("run began", &run.started_at))
             .chain(self.verdict(run))
             .chain(self.status(run))
+            .chain(self.gate(statement.predicate.gate.as_ref()))
             .collect()
     }
 
-    fn age(&self, run: &RunFacts) -> Option<String> {
+    fn gate(&self, gate: Option<&GateFacts>) -> Vec<String> {
+        let Some(gate) = gate else {
+            let wanted = self.gate || self.commit.is_some();
+            return Vec::from_iter(wanted.then(|| "it says nothing of a gate".to_owned()));
+        };
+        let passed = gate.verdict == GateVerdict::Pass || self.verdict == WantedVerdict::Any;
+        let verdict = gate.verdict.word();
+        let other = self.commit.as_ref().filter(|wanted| **wanted != gate.head);
+        let verdict = (!passed).then(|| format!("its gate came to {verdict}, and not to pass"));
+        let commit = other.map(|_| format!("its gate judged another commit: {}", gate.head));
+        let age = self.age("gate ended", &gate.finished_at);
+        verdict.into_iter().chain(commit).chain(age).collect()
+    }
+
+    fn age(&self, what: &str, time: &str) -> Option<String> {
         let max_age = self.max_age?;
-        let Some(started) = read_date(&run.started_at) else {
-            return Some(format!("{:?} is no date of a run", run.started_at));
+        let Some(started) = read_date(time) else {
+            return Some(format!("{time:?} is no date at which a {what}"));
         };
         let age = self.now - started;
         if age < -SKEW {
-            return Some(format!(
-                "its run is said to begin in the future, at {}",
-                run.started_at
-            ));
+            return Some(format!("its {what} in the future, at {time}"));
         }
         let most = turnkey_policy::quantity::format_duration(max_age);
         (age > max_age).then(|| {
-            let since = run.started_at.as_str();
-            format!(
-                "it is too old: its run began at {since}, and {most} is the most that is accepted"
-            )
+            format!("it is too old: its {what} at {time}, and {most} is the most that is accepted")
         })
     }
 

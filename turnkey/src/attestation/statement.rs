@@ -6,6 +6,7 @@ use turnkey_report::model::{Layer, Profile, Status, Verdict};
 use turnkey_report::{Report, Stored};
 
 use super::{Subject, sha256};
+use crate::cmd::gate::result::{self as gate, CheckVerdict, GateResult, GateVerdict};
 use crate::strict_json;
 
 /// The type of the statement.
@@ -35,6 +36,77 @@ pub struct Predicate {
     pub attested_at: String,
     /// A run.
     pub run: RunFacts,
+    /// A gate, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateFacts>,
+}
+
+/// A gate, as its result tells it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateFacts {
+    /// SHA-256 of the result's file.
+    pub result_sha256: String,
+    /// The judgement.
+    pub verdict: GateVerdict,
+    /// The id of the trusted commit.
+    pub base: String,
+    /// The id of the commit that was judged.
+    pub head: String,
+    /// SHA-256 of the config.
+    pub config_sha256: String,
+    /// RFC 3339, UTC.
+    pub finished_at: String,
+    /// Each check with its verdict.
+    pub checks: Vec<CheckFacts>,
+}
+
+/// A check of a gate.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckFacts {
+    /// As in the result.
+    pub name: String,
+    /// As in the result.
+    pub verdict: CheckVerdict,
+    /// The number of its findings, or 1 for it as a whole, that somebody answers for.
+    pub overridden: usize,
+}
+
+impl GateFacts {
+    /// The facts of a stored result.
+    ///
+    /// # Errors
+    /// When the bytes are no result of a gate, or one that contradicts itself.
+    pub fn of_result(bytes: &[u8]) -> anyhow::Result<GateFacts> {
+        let result: GateResult = strict_json::read(bytes)?;
+        ensure!(
+            result.schema == gate::SCHEMA,
+            "its schema is {:?}, and not {:?}",
+            result.schema,
+            gate::SCHEMA
+        );
+        ensure!(
+            result.verdict == GateVerdict::of(&result.checks),
+            "its verdict is not that of its checks"
+        );
+        let checks = result.checks.iter().map(|check| {
+            let findings = check.findings.iter();
+            let overridden = findings.filter(|it| it.overridden.is_some()).count();
+            CheckFacts {
+                name: check.name.clone(),
+                verdict: check.verdict,
+                overridden: overridden + usize::from(check.overridden.is_some()),
+            }
+        });
+        Ok(GateFacts {
+            result_sha256: sha256(bytes),
+            verdict: result.verdict,
+            checks: checks.collect(),
+            base: result.base,
+            head: result.head,
+            config_sha256: result.config.sha256,
+            finished_at: result.finished_at,
+        })
+    }
 }
 
 /// A run, as its report tells it.

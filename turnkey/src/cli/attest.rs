@@ -27,6 +27,9 @@ pub struct AttestArguments {
     /// The report of the run, of `turnkey run --report`
     #[arg(long, value_name = "REPORT.json")]
     pub report: PathBuf,
+    /// The result of the gate, of `turnkey gate -o`
+    #[arg(long, value_name = "GATE.json")]
+    pub gate: Option<PathBuf>,
     /// A file or directory that the attestation is about; without one, the report itself
     #[arg(long = "subject", value_name = "FILE|DIR")]
     pub subjects: Vec<PathBuf>,
@@ -53,6 +56,12 @@ pub struct VerifyArguments {
     /// The exit code that the command must have ended with
     #[arg(long, value_name = "CODE|any", default_value = "0")]
     pub exit_code: WantedStatus,
+    /// There must be a gate, which passed; one that is there must have passed in any case
+    #[arg(long)]
+    pub gate: bool,
+    /// The whole id of the commit that the gate must have judged
+    #[arg(long, value_name = "ID")]
+    pub commit: Option<String>,
     /// The attestation; - for standard input
     #[arg(value_name = "ATTESTATION")]
     pub attestation: PathBuf,

@@ -1,10 +1,14 @@
 //! `turnkey attest`: a signed statement about a run and about what came of it.
 
+use std::path::Path;
+
 use anyhow::Context;
 use turnkey_report::LARGEST;
 use turnkey_supervisor::files::{self, CallerOutput};
 
-use crate::attestation::{Envelope, Predicate, PrivateKey, RunFacts, Statement, Subject, read_all};
+use crate::attestation::{
+    self, Envelope, GateFacts, Predicate, PrivateKey, RunFacts, Statement, Subject, read_all,
+};
 use crate::cli::AttestArguments;
 use crate::failure::Failure;
 
@@ -16,6 +20,7 @@ pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
         .with_context(|| format!("could not read {}", report.display()))?;
     let run = RunFacts::of_report(&bytes)
         .with_context(|| format!("{} is no report to attest", report.display()))?;
+    let gate = arguments.gate.as_deref().map(gate).transpose()?;
     let mut subjects = read_all(&arguments.subjects)?;
     if subjects.is_empty() {
         subjects.push(Subject::of_bytes(report, &bytes));
@@ -24,6 +29,7 @@ pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
         turnkey: env!("CARGO_PKG_VERSION").to_owned(),
         attested_at: turnkey_supervisor::clock::now().started_at(),
         run,
+        gate,
     };
     let statement = serde_json::to_vec(&Statement::new(subjects, predicate))?;
     let mut text = serde_json::to_vec(&Envelope::sign(&statement, &key))?;
@@ -38,4 +44,11 @@ pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
             )
         })?;
     Ok(0)
+}
+
+fn gate(path: &Path) -> anyhow::Result<GateFacts> {
+    let bytes = files::read(path, attestation::LARGEST);
+    let bytes = bytes.with_context(|| format!("could not read {}", path.display()))?;
+    GateFacts::of_result(&bytes)
+        .with_context(|| format!("{} is no result of a gate to attest", path.display()))
 }

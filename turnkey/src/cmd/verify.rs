@@ -30,6 +30,8 @@ pub fn verify(arguments: &VerifyArguments) -> Result<u8, Failure> {
         verdict: arguments.verdict,
         status: arguments.exit_code,
         subjects: read_all(&arguments.subjects)?,
+        gate: arguments.gate,
+        commit: arguments.commit.clone(),
     };
     let bytes = read(&arguments.attestation).with_context(|| format!("could not read {name}"))?;
     let told = || format!("{name} is no attestation");
