@@ -1,6 +1,7 @@
 //! `turnkey gate`, on repositories that mean no good.
 
 mod hostile;
+mod hosts;
 mod repository;
 
 use std::process::Command;
