@@ -1,6 +1,8 @@
 //! Packs the eBPF object: the linker's copy of it is a sixth as large, and only the run that finds no programs
 //! loaded unpacks it.
 
+#![expect(clippy::disallowed_methods, reason = "files of the checkout")]
+
 use std::path::PathBuf;
 use std::{env, fs};
 

@@ -13,6 +13,7 @@ mod again;
 mod allowed;
 mod attach;
 mod attest;
+mod audit;
 mod behaviours;
 mod bombs;
 mod check;

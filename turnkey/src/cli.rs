@@ -8,6 +8,7 @@ use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
 mod attest;
+mod audit;
 mod export;
 mod gate;
 mod layers;
@@ -23,6 +24,7 @@ mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use attest::{AttestArguments, VerifyArguments};
+pub use audit::{AuditArguments, AuditProbeArguments};
 pub use export::ExportArguments;
 pub use gate::GateArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
@@ -106,6 +108,12 @@ pub enum TurnkeyCommand {
     /// Test what this host can enforce for this caller, and name the fix for the rest.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Measure a sandbox from inside, turnkey's own or another: what a program in it can run, reach, learn and leave behind.
+    #[command(after_help = audit::AUDIT_HELP)]
+    Audit(AuditArguments),
+    /// The probe that `audit` runs in a sandbox.
+    #[command(hide = true)]
+    AuditProbe(AuditProbeArguments),
     /// Convert the settings of another tool to a profile: an OCI seccomp profile, or settings of
     /// sandbox-runtime.
     #[command(after_help = IMPORT_CODES)]

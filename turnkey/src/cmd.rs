@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod attest;
+pub mod audit;
 pub mod check;
 pub mod diff;
 pub mod doctor;

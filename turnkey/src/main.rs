@@ -82,6 +82,8 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Check(arguments) => cmd::check::check(&arguments),
         cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),
         cli::TurnkeyCommand::Doctor(arguments) => cmd::doctor::doctor(&arguments),
+        cli::TurnkeyCommand::Audit(arguments) => cmd::audit::audit(&arguments),
+        cli::TurnkeyCommand::AuditProbe(arguments) => cmd::audit::probe(&arguments),
         cli::TurnkeyCommand::Import(arguments) => cmd::import::import(&arguments),
         cli::TurnkeyCommand::Schema(arguments) => cmd::schema::schema(&arguments),
         cli::TurnkeyCommand::Monitor(command) => cmd::monitor::monitor(&command),
