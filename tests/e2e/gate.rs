@@ -6,7 +6,7 @@ mod repository;
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnkey_expectations::expected;
 use turnkey_tests::{binary, eventually};
 
@@ -140,6 +140,27 @@ fn only_new_behaviour_is_a_finding() {
 }
 
 #[test]
+fn a_merge_hides_nothing_and_a_path_is_a_sign_whoever_wrote_it() {
+    let config = unrunnable().replace("[[tests]]", "[[model]]\npath = \"made/*\"\n[[tests]]");
+    let repository = TestRepository::new(&config);
+    std::fs::create_dir(repository.at("made")).expect("a new directory");
+    repository.commit("by hand", &[("made/a", "x"), ("b", "x")]);
+    let files = || {
+        let result = repository.gate("--json").result();
+        let commits = result["model_commits"].as_array().expect("a list").len();
+        (commits, result["files"].clone())
+    };
+    assert_eq!(files(), (0, json!(["made/a"])));
+    // A merge that has a file of neither side.
+    repository.git(&["checkout", "-q", "-b", "side", "base"]);
+    repository.commit("by hand", &[("c", "x")]);
+    repository.git(&["checkout", "-q", "main"]);
+    repository.git(&["merge", "-q", "--no-commit", "side"]);
+    repository.commit(&format!("merged\n\n{WRITTEN}"), &[("evil", "x")]);
+    assert_eq!(files(), (1, json!(["b", "c", "evil", "made/a"])));
+}
+
+#[test]
 fn a_check_that_cannot_be_made_is_never_a_pass() {
     let repository = TestRepository::new(&unrunnable());
     repository.commit(&format!("m\n\n{WRITTEN}"), &[("a", "x")]);
@@ -173,6 +194,11 @@ fn bad_input_is_told_with_a_fix() {
     told(repository.gate("--base missing"), "no commit has the name");
     told(repository.gate("--base=--all"), "no commit has the name");
     told(repository.gate("--config none.toml"), "turnkey gate --init");
+    let large = repository.outside("large.toml", &"#".repeat((16 << 20) + 1));
+    told(
+        repository.gate(&format!("--config {large}")),
+        "larger than 16 MiB",
+    );
     told(
         repository.gate("--config ../x/../turnkey.toml"),
         "without `..`",

@@ -14,9 +14,10 @@ pub const EXIT_CODES: &str = "Exit codes:
 /// `turnkey gate`.
 #[derive(Debug, Args)]
 pub struct GateArguments {
-    /// The config: a path in the repository, which is read as the base has it, or a file outside
-    #[arg(long, value_name = "FILE", default_value = "turnkey.toml")]
-    pub config: PathBuf,
+    /// The config: a path in the repository, which is read as the base has it, or a file outside; by default turnkey.toml at
+    /// the top of the repository
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// The commit that is trusted, and that changes are compared with
     #[arg(long, value_name = "REF", default_value = "origin/HEAD")]
     pub base: String,

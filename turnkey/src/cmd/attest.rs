@@ -47,8 +47,6 @@ pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
 }
 
 fn gate(path: &Path) -> anyhow::Result<GateFacts> {
-    let bytes = files::read(path, attestation::LARGEST);
-    let bytes = bytes.with_context(|| format!("could not read {}", path.display()))?;
-    GateFacts::of_result(&bytes)
+    GateFacts::of_result(&attestation::read(path)?)
         .with_context(|| format!("{} is no result of a gate to attest", path.display()))
 }

@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use time::OffsetDateTime;
 use turnkey_report::escape;
-use turnkey_supervisor::files::{self, CallerOutput, OpenOutput};
+use turnkey_supervisor::files::{CallerOutput, OpenOutput};
 
-use crate::attestation::{LARGEST, sha256};
+use crate::attestation::{self, sha256};
 use crate::cli::GateArguments;
 use crate::failure::Failure;
 use crate::output;
@@ -37,6 +37,8 @@ use own_directory::OwnDirectory;
 use repository::Repository;
 use result::{ConfigSource, GateResult, GateVerdict, SCHEMA};
 
+/// The config of a repository, at its top.
+const CONFIG: &str = "turnkey.toml";
 /// The exit status of a failed gate.
 const FAIL: u8 = 1;
 /// That of one without a verdict, as of a run whose evidence was lost.
@@ -71,7 +73,7 @@ fn judge(arguments: &GateArguments) -> anyhow::Result<GateResult> {
         "the base is the commit that is trusted; fix: name one with --base, such as origin/main",
     )?;
     let head = repository.commit(&arguments.head)?;
-    let (source, config) = read_config(&arguments.config, &repository, &base)?;
+    let (source, config) = read_config(arguments.config.as_deref(), &repository, &base)?;
     let changes = Changes::between(&repository, (&base, &head), &config.model)?;
     let mut notes = Vec::new();
     let workshop = Workshop::new(&own, &repository, (&base, &head));
@@ -100,11 +102,15 @@ fn judge(arguments: &GateArguments) -> anyhow::Result<GateResult> {
 
 /// The config: of the repository as the base has it, because the head is what is judged; a file outside as it is.
 fn read_config(
-    path: &Path,
+    path: Option<&Path>,
     repository: &Repository<'_>,
     base: &str,
 ) -> anyhow::Result<(ConfigSource, GateConfig)> {
-    let (from, bytes) = match below(path, repository.top.as_deref())? {
+    let below = match path {
+        Some(path) => below(path, repository.top.as_deref())?,
+        None => Some(CONFIG.into()),
+    };
+    let (from, bytes) = match below.as_deref() {
         Some(below) => {
             let from = [base.as_bytes(), b":", below.as_os_str().as_bytes()].concat();
             let object = std::ffi::OsStr::from_bytes(&from);
@@ -118,9 +124,11 @@ fn read_config(
             (from, bytes)
         }
         None => {
-            let read = files::read(path, LARGEST);
-            let bytes = read.with_context(|| format!("could not read {}", path.display()))?;
-            (path.as_os_str().as_bytes().to_vec(), bytes)
+            let path = path.unwrap_or(Path::new(CONFIG));
+            (
+                path.as_os_str().as_bytes().to_vec(),
+                attestation::read(path)?,
+            )
         }
     };
     let from = escape(&from);

@@ -1,14 +1,10 @@
 //! `turnkey verify`: whether an attestation holds, and says what somebody wants before a deployment.
 
-use std::io::Read;
-use std::path::Path;
-
 use anyhow::Context;
 use time::OffsetDateTime;
 use turnkey_report::escape;
-use turnkey_supervisor::files;
 
-use crate::attestation::{Acceptance, Envelope, LARGEST, PublicKey, Statement, read_all, word};
+use crate::attestation::{self, Acceptance, Envelope, PublicKey, Statement, read_all, word};
 use crate::cli::VerifyArguments;
 use crate::failure::Failure;
 use crate::output;
@@ -33,7 +29,7 @@ pub fn verify(arguments: &VerifyArguments) -> Result<u8, Failure> {
         gate: arguments.gate,
         commit: arguments.commit.clone(),
     };
-    let bytes = read(&arguments.attestation).with_context(|| format!("could not read {name}"))?;
+    let bytes = attestation::read(&arguments.attestation)?;
     let told = || format!("{name} is no attestation");
     let payload = Envelope::read(&bytes)
         .and_then(|envelope| envelope.open(&keys?))
@@ -84,14 +80,4 @@ fn accepted(name: &str, statement: &Statement, subjects: usize) -> String {
     let (verdict, at) = (word(run.verdict), &run.started_at);
     let line = format!("{name} is accepted: {verdict}, run of {at}{about}");
     format!("{}\n", turnkey_report::visible(&line))
-}
-
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    if path != Path::new("-") {
-        return files::read(path, LARGEST);
-    }
-    let mut bytes = Vec::new();
-    let stdin = std::io::stdin().lock();
-    stdin.take(LARGEST as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
