@@ -54,7 +54,7 @@ impl<'w> Workshop<'w> {
         if let Some(path) = made.get() {
             return Ok(path);
         }
-        let path = self.repository.checkout(commit, name)?;
+        let path = self.repository.checkout(commit, name, None)?;
         Ok(made.get_or_init(|| path))
     }
 }

@@ -106,11 +106,16 @@ impl<'d> Repository<'d> {
         run(self.git().args(arguments).stdin(input))
     }
 
-    /// A checkout of a commit in a new directory of the gate's own.
+    /// A checkout of a commit in a new directory of the gate's own, of all files or of some.
     ///
     /// # Errors
     /// With git's words.
-    pub fn checkout(&self, commit: &str, name: &str) -> anyhow::Result<PathBuf> {
+    pub fn checkout(
+        &self,
+        commit: &str,
+        name: &str,
+        only: Option<&[&[u8]]>,
+    ) -> anyhow::Result<PathBuf> {
         let place = self.own.directory(name)?;
         let index = self.own.at(&format!("{name}.index"));
         let git = || {
@@ -121,7 +126,17 @@ impl<'d> Repository<'d> {
             git
         };
         run(git().args(["read-tree", commit]))?;
-        run(git().args(["checkout-index", "--all", "--quiet"]))?;
+        let mut checkout = git();
+        checkout.args(["checkout-index", "--quiet"]);
+        match only {
+            None => checkout.arg("--all"),
+            Some(paths) => {
+                self.own.write("input", &paths.join(&0))?;
+                checkout.args(["--stdin", "-z"]);
+                checkout.stdin(self.own.open("input")?)
+            }
+        };
+        run(&mut checkout)?;
         Ok(place)
     }
 
