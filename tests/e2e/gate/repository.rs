@@ -35,9 +35,9 @@ pub struct TestRepository {
 #[derive(Debug)]
 pub struct Gated {
     code: Option<i32>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
@@ -67,7 +67,7 @@ impl TestRepository {
         repository
     }
 
-    /// Its working tree.
+    /// The working tree.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -84,7 +84,7 @@ impl TestRepository {
         path.display().to_string()
     }
 
-    /// What git prints, asked as its user does.
+    /// The answer of git, asked as its user does.
     #[track_caller]
     pub fn git(&self, arguments: &[&str]) -> String {
         let output = self.git_command(arguments).output().expect("git is here");

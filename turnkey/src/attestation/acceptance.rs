@@ -1,4 +1,4 @@
-//! What is wanted of an attestation before something is deployed.
+//! The wishes that an attestation must fulfil before something is deployed.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub enum WantedVerdict {
 /// The exit codes of the command that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedStatus {
-    /// This one, of a command that ended by itself.
+    /// One code, of a command that ended by itself.
     Code(u8),
     /// Every end.
     Any,

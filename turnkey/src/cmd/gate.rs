@@ -41,7 +41,7 @@ use result::{ConfigSource, GateResult, GateVerdict, SCHEMA};
 const CONFIG: &str = "turnkey.toml";
 /// The exit status of a failed gate.
 const FAIL: u8 = 1;
-/// That of one without a verdict, as of a run whose evidence was lost.
+/// The exit status of one that is inconclusive, as of a run whose evidence was lost.
 const INCONCLUSIVE: u8 = 120;
 
 /// Judges, and writes what was asked for.

@@ -18,7 +18,7 @@ const SUBJECT: usize = 200;
 pub struct Changes {
     /// The number of commits that the head has and the base has not.
     pub commits: usize,
-    /// Those that are model-written.
+    /// The commits that are model-written.
     pub model_commits: Vec<ModelCommit>,
     /// Files of the head that differ from the base's and are model-written, in order.
     pub files: Vec<ChangedFile>,

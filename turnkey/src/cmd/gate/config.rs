@@ -11,7 +11,7 @@ const SCHEMA: &str = "turnkey.gate-config/v1";
 /// A config to begin with, each key explained.
 pub const INIT: &str = include_str!("init.toml");
 
-/// What is model-written, and what must hold of it.
+/// The signs of what is model-written, and the checks of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateConfig {

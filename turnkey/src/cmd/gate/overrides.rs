@@ -20,7 +20,7 @@ pub struct OverrideText {
     expires: Option<toml::Value>,
 }
 
-/// Who answers for a finding.
+/// The person who answers for a finding, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overridden {
     /// The reason.

@@ -26,7 +26,7 @@ impl OwnDirectory {
         self.0.join(name)
     }
 
-    /// Its own path.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }

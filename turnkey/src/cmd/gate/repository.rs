@@ -36,7 +36,7 @@ pub struct Repository<'d> {
     own: &'d OwnDirectory,
     /// The repository's objects.
     objects: PathBuf,
-    /// Its working tree, where it has one.
+    /// The working tree, where there is one.
     pub top: Option<PathBuf>,
 }
 
@@ -88,7 +88,7 @@ impl<'d> Repository<'d> {
         Ok(id)
     }
 
-    /// What git prints, asked by way of the own git directory.
+    /// The answer of git, asked by way of the own git directory.
     ///
     /// # Errors
     /// With git's words.

@@ -27,7 +27,7 @@ pub struct GateResult {
     pub config: ConfigSource,
     /// The number of commits that the head has and the base has not.
     pub commits: usize,
-    /// Those that are model-written.
+    /// The commits that are model-written.
     pub model_commits: Vec<ModelCommit>,
     /// Changed files that are model-written.
     pub files: Vec<String>,
@@ -49,7 +49,7 @@ pub struct ConfigSource {
 /// A commit that a rule calls model-written.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ModelCommit {
-    /// Its id.
+    /// The id of the commit.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
@@ -73,13 +73,13 @@ pub enum GateVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckVerdict {
-    /// Nothing speaks against the change.
+    /// No finding counts.
     Pass,
     /// A finding does.
     Fail,
-    /// It could not be made.
+    /// The check could not be made.
     Inconclusive,
-    /// Nothing is model-written, so that it had nothing to look at.
+    /// The check had nothing to look at: no commit and no file is model-written.
     Skipped,
 }
 
@@ -95,12 +95,12 @@ pub struct GateCheck {
     pub why: Option<String>,
     /// Findings that count, and those that are overridden.
     pub findings: Vec<GateFinding>,
-    /// Who answers for the check as a whole.
+    /// The person who answers for the check as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overridden: Option<Overridden>,
 }
 
-/// Something that speaks against the change.
+/// A reason against the change.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GateFinding {
     /// The rule.
@@ -115,7 +115,7 @@ pub struct GateFinding {
     pub line: Option<u64>,
     /// In words.
     pub what: String,
-    /// Who answers for it.
+    /// The person who answers for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overridden: Option<Overridden>,
 }

@@ -187,7 +187,7 @@ fn scan<'f>(
     Ok(named)
 }
 
-/// What is left out for another reason than that it is no script has not been looked at.
+/// Refuses an answer that leaves out a file for another reason than that it is no script.
 fn require_all(page: &ScanPage) -> anyhow::Result<()> {
     let mut left_out = page.left_out.iter().filter(|it| it.what != NO_SCRIPT);
     match left_out.next() {
