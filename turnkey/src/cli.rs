@@ -101,8 +101,7 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
-    /// Run a command in several worlds, with other dates, names, settings and networks, and tell what it does otherwise in one of
-    /// them.
+    /// Run a command in several worlds, with other dates, names, settings and networks, and tell what it does otherwise.
     #[command(after_help = worlds::WORLDS_HELP)]
     Worlds(WorldsArguments),
     /// Judge what a model has written between two commits: scan it, run tests in the jail, compare behaviour with the base.
@@ -570,9 +569,8 @@ mod tests {
             ),
             ("turnkey run true --help", "true --help"),
         ] {
-            let words = line.split(' ');
-            let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(words).unwrap().command
-            else {
+            let line_of = CommandLine::try_parse_from(line.split(' '));
+            let TurnkeyCommand::Run(run) = line_of.unwrap().command else {
                 panic!("`run` is run")
             };
             assert_eq!(run.command.join(" ".as_ref()), command, "{line}");
