@@ -12,6 +12,7 @@ mod finding;
 mod network;
 mod origin;
 mod sink;
+mod static_look;
 mod usage;
 mod watcher;
 
@@ -29,6 +30,7 @@ pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
 pub use origin::{BroughtIn, LoweredLimit, ServedFor};
 pub use sink::Sink;
+pub use static_look::{StaticFinding, StaticGround, StaticImport, StaticLook};
 pub use usage::{Limits, Usage};
 pub use watcher::{OtherWatcher, WatcherPlace};
 
@@ -107,6 +109,9 @@ pub struct Report {
     /// With `--capture`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Output>,
+    /// With `--scan`: what the text of the script told before it ran.
+    #[serde(default, rename = "static", skip_serializing_if = "Option::is_none")]
+    pub static_look: Option<StaticLook>,
     /// The resources that the whole tree of processes used; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,

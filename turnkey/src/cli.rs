@@ -17,6 +17,7 @@ mod monitor;
 mod moved;
 mod overrides;
 mod report;
+mod scan;
 mod serve;
 mod sinks;
 pub mod suggestion;
@@ -33,6 +34,7 @@ pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArg
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
+pub use scan::{ScanArguments, ScanLanguage};
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
@@ -87,6 +89,10 @@ pub enum TurnkeyCommand {
     /// it did.
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
+    /// Look at Python and shell scripts without running them: what they would do, where, how grave it is, and a command
+    /// that runs them in a fitting jail.
+    #[command(after_help = scan::EXIT_CODES)]
+    Scan(ScanArguments),
     /// Render a stored report: as the text of the terminal, or in a format for browsers and other programs.
     #[command(after_help = report::EXIT_CODES)]
     Report(ReportArguments),
@@ -199,6 +205,10 @@ pub struct RunArguments {
     /// Receivers of alerts.
     #[command(flatten)]
     pub sinks: SinkArguments,
+    /// Look at the script that the command names first, say at once what it would do, and keep that in the report; it
+    /// decides nothing
+    #[arg(long, help_heading = "Output")]
+    pub scan: bool,
     /// Keep the program's output in the report as well
     #[arg(long, help_heading = "Output")]
     pub capture: bool,

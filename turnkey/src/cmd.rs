@@ -19,6 +19,7 @@ pub mod pages;
 pub mod profiles;
 pub mod report;
 pub mod run;
+pub mod scan;
 pub mod schema;
 pub mod serve;
 pub mod top;

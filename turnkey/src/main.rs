@@ -85,6 +85,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Audit(arguments) => cmd::audit::audit(&arguments),
         cli::TurnkeyCommand::AuditProbe(arguments) => cmd::audit::probe(&arguments),
         cli::TurnkeyCommand::Import(arguments) => cmd::import::import(&arguments),
+        cli::TurnkeyCommand::Scan(arguments) => cmd::scan::scan(&arguments),
         cli::TurnkeyCommand::Schema(arguments) => cmd::schema::schema(&arguments),
         cli::TurnkeyCommand::Monitor(command) => cmd::monitor::monitor(&command),
         cli::TurnkeyCommand::Completions(arguments) => cmd::pages::completions(&arguments),
