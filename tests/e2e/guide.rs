@@ -96,6 +96,10 @@ fn one_program_in_several_worlds() {
     walk(include_str!("../../docs/guide/worlds.md"));
 }
 
+expected!(
+    a_gate_and_an_attestation: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "git and keys have nothing of the kernel"
+);
 #[test]
 fn a_gate_and_an_attestation() {
     walk(include_str!("../../docs/guide/gate.md"));
