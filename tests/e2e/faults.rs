@@ -277,6 +277,7 @@ const HARMLESS: &[(c_long, &str)] = &[
         "F_GETFD: a check of the standard library's debug build",
     ),
     (libc::SYS_exit_group, "cannot fail"),
+    (libc::SYS_umask, "cannot fail"),
     (
         libc::SYS_poll,
         "without it the init ends, and everything with it",
