@@ -27,6 +27,7 @@ use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
 use crate::landlock::{self, HandledAccess};
 use crate::plan::io::DiskLimits;
+use crate::plan::network;
 use crate::plan::{Plan, RootfsStep};
 use crate::process::child::{ChildSpec, PreparedRule};
 use crate::process::keeper::Keeper;
@@ -71,14 +72,16 @@ pub struct Prepared {
     pub(crate) id: HostId,
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
+    /// Takes the content of the file that is known late.
+    pub(crate) late: Option<OwnedFd>,
     pub(crate) places: Vec<WrittenPlace>,
     pub(crate) reports: Vec<LayerReport>,
     pub(crate) group_limits: Vec<GroupLimit>,
     pub(crate) expectation: ProofExpectation,
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
-    /// True when somebody outside dials into the jail's network.
-    pub(crate) is_published: bool,
+    /// True when somebody outside has sockets of its own in the jail's network.
+    pub(crate) is_entered: bool,
 }
 
 impl Plan {
@@ -206,13 +209,15 @@ impl Plan {
             id,
             namespaces: namespaces::flags(&self.namespaces, NamespaceTiming::AtBirth),
             overlay: tree.overlay,
+            late: tree.late,
             places: tree.places,
             reports,
             group_limits: self.group_limits.clone(),
             expectation,
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),
-            is_published: !self.policy.network.publish.is_empty(),
+            is_entered: self.policy.network.mode == NetworkMode::Sinkhole
+                || !self.policy.network.publish.is_empty(),
         })
     }
 
@@ -221,7 +226,7 @@ impl Plan {
         let open = self.reach.routes.iter().find(|route| route.open);
         RouteProbes {
             denied_probe: self.reach.denied_probe,
-            allowed_probe: open.map(|route| route.net.network()),
+            allowed_probe: open.map(|route| network::within(route.net)),
         }
     }
 

@@ -12,6 +12,7 @@ mod finding;
 mod network;
 mod origin;
 mod sink;
+mod sinkhole;
 mod usage;
 mod watcher;
 
@@ -29,6 +30,7 @@ pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
 pub use origin::{BroughtIn, LoweredLimit, ServedFor};
 pub use sink::Sink;
+pub use sinkhole::{Sinkhole, SinkholeConversation};
 pub use usage::{Limits, Usage};
 pub use watcher::{OtherWatcher, WatcherPlace};
 
@@ -121,6 +123,9 @@ pub struct Report {
     /// Ports of the jail that the host's loopback led to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedPort>,
+    /// With the network mode `sinkhole`: what the program sent to whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sinkhole: Option<Sinkhole>,
     /// Attempts that a rule speaks of, except those it allows.
     pub violations: Vec<Violation>,
     /// Every program image of every process.

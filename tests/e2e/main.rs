@@ -63,6 +63,7 @@ mod rootless;
 mod service;
 mod shared;
 mod shares;
+mod sinkhole;
 mod sinks;
 mod streams;
 mod syscalls;
