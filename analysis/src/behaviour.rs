@@ -38,7 +38,7 @@ use process_state::ProcessState;
 use turnkey_facts::Event;
 
 pub use exhaustion::End;
-pub use path_classes::SECRETS;
+pub use path_classes::{PathClasses, Reach, SECRETS, Traits, is_system, telling_directory};
 
 /// Steps of the evidence that are kept for one behaviour.
 const STEPS: usize = 8;

@@ -6,6 +6,7 @@ mod corpus;
 mod demo;
 mod mbpp;
 mod readme;
+mod scan;
 mod screenshot;
 mod suites;
 
@@ -33,6 +34,8 @@ enum LabTask {
     Corpus(corpus::CorpusArguments),
     /// Runs a hostile example and keeps what it said in README.md
     Readme(readme::ReadmeArguments),
+    /// Scans a corpus of risky scripts and honest ones of installed packages, and writes docs/scan-figures.md
+    Scan(scan::ScanArguments),
     /// Runs test suites of others in a jail and outside, and writes docs/suites.md
     Suites(suites::Arguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
@@ -57,6 +60,7 @@ fn perform(task: &LabTask) -> Result<()> {
         LabTask::Audit(arguments) => audit::run(arguments),
         LabTask::Corpus(arguments) => corpus::run(arguments),
         LabTask::Readme(arguments) => readme::run(arguments),
+        LabTask::Scan(arguments) => scan::run(arguments),
         LabTask::Suites(arguments) => suites::run(arguments),
         LabTask::Screenshot => screenshot::run(),
     }

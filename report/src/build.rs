@@ -225,6 +225,7 @@ impl Report {
             sinks: Vec::new(),
             mounts_hidden: Vec::new(),
             terminal: false,
+            static_look: None,
             exit: with_what_was_asked(exit, inputs.export.as_ref(), inputs.kept.as_ref()),
             export: inputs.export,
             kept: inputs.kept,

@@ -93,6 +93,11 @@ fn a_service_for_users_without_privileges() {
 }
 
 #[test]
+fn a_gate_and_an_attestation() {
+    walk(include_str!("../../docs/guide/gate.md"));
+}
+
+#[test]
 fn runs_that_live() {
     // Other runs of this host would be in the lists.
     network_of_its_own();

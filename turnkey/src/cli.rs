@@ -7,28 +7,34 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod attest;
 mod audit;
 mod export;
+mod gate;
 mod layers;
 mod live;
 mod monitor;
 mod moved;
 mod overrides;
 mod report;
+mod scan;
 mod serve;
 mod sinks;
 pub mod suggestion;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
+pub use attest::{AttestArguments, VerifyArguments};
 pub use audit::{AuditArguments, AuditProbeArguments};
 pub use export::ExportArguments;
+pub use gate::GateArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
+pub use scan::{ScanArguments, ScanLanguage};
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
@@ -83,12 +89,25 @@ pub enum TurnkeyCommand {
     /// it did.
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
+    /// Look at Python and shell scripts without running them: what they would do, where, how grave it is, and a command
+    /// that runs them in a fitting jail.
+    #[command(after_help = scan::EXIT_CODES)]
+    Scan(ScanArguments),
     /// Render a stored report: as the text of the terminal, or in a format for browsers and other programs.
     #[command(after_help = report::EXIT_CODES)]
     Report(ReportArguments),
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Judge what a model has written between two commits: scan it, run tests in the jail, compare behaviour with the base.
+    #[command(after_help = gate::EXIT_CODES)]
+    Gate(GateArguments),
+    /// Sign what a report says of a run, for what came of it: an in-toto statement in a DSSE envelope.
+    #[command(after_help = attest::ATTEST_CODES)]
+    Attest(AttestArguments),
+    /// Verify the signature of an attestation, and that it says what is wanted before a deployment.
+    #[command(after_help = attest::VERIFY_CODES)]
+    Verify(VerifyArguments),
     /// Print the plan of a run, in order, without running it; or the rule that decides on an attempt,
     /// and why.
     Explain(ExplainArguments),
@@ -186,6 +205,10 @@ pub struct RunArguments {
     /// Receivers of alerts.
     #[command(flatten)]
     pub sinks: SinkArguments,
+    /// Look at the script that the command names first, say at once what it would do, and keep that in the report; it
+    /// decides nothing
+    #[arg(long, help_heading = "Output")]
+    pub scan: bool,
     /// Keep the program's output in the report as well
     #[arg(long, help_heading = "Output")]
     pub capture: bool,

@@ -1,4 +1,5 @@
-//! Names of MITRE ATT&CK's techniques (Enterprise, Linux): those of the shipped profiles and of the behaviours.
+//! Names of MITRE ATT&CK's techniques (Enterprise, Linux): those of the shipped profiles, of the behaviours and of the
+//! rules of scans.
 
 /// The names, in the order of their ids.
 const NAMES: &[(&str, &str)] = &[
@@ -6,6 +7,7 @@ const NAMES: &[(&str, &str)] = &[
     ("T1003.008", "/etc/passwd and /etc/shadow"),
     ("T1005", "Data from Local System"),
     ("T1006", "Direct Volume Access"),
+    ("T1027", "Obfuscated Files or Information"),
     ("T1046", "Network Service Discovery"),
     ("T1048", "Exfiltration Over Alternative Protocol"),
     ("T1049", "System Network Connections Discovery"),
@@ -16,6 +18,7 @@ const NAMES: &[(&str, &str)] = &[
     ("T1059", "Command and Scripting Interpreter"),
     ("T1059.004", "Unix Shell"),
     ("T1068", "Exploitation for Privilege Escalation"),
+    ("T1070", "Indicator Removal"),
     ("T1071", "Application Layer Protocol"),
     ("T1071.004", "DNS"),
     ("T1082", "System Information Discovery"),
@@ -26,10 +29,15 @@ const NAMES: &[(&str, &str)] = &[
     ("T1098", "Account Manipulation"),
     ("T1098.004", "SSH Authorized Keys"),
     ("T1105", "Ingress Tool Transfer"),
+    ("T1113", "Screen Capture"),
     ("T1136", "Create Account"),
     ("T1136.001", "Local Account"),
+    ("T1140", "Deobfuscate/Decode Files or Information"),
+    ("T1480", "Execution Guardrails"),
+    ("T1485", "Data Destruction"),
     ("T1486", "Data Encrypted for Impact"),
     ("T1489", "Service Stop"),
+    ("T1496", "Resource Hijacking"),
     ("T1497", "Virtualization/Sandbox Evasion"),
     ("T1499", "Endpoint Denial of Service"),
     ("T1499.001", "OS Exhaustion Flood"),
@@ -46,6 +54,8 @@ const NAMES: &[(&str, &str)] = &[
     ("T1552.004", "Private Keys"),
     ("T1555", "Credentials from Password Stores"),
     ("T1555.003", "Credentials from Web Browsers"),
+    ("T1562", "Impair Defenses"),
+    ("T1562.001", "Disable or Modify Tools"),
     ("T1565", "Data Manipulation"),
     ("T1565.001", "Stored Data Manipulation"),
     ("T1571", "Non-Standard Port"),

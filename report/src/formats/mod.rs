@@ -3,7 +3,7 @@
 //! Every text was escaped long before, so that no format has to know more than its own special
 //! characters; captured output is in none of them.
 
-mod attack;
+pub mod attack;
 pub mod html;
 pub mod junit;
 pub mod ocsf;

@@ -13,6 +13,7 @@ pub fn all(report: &Report) -> impl Iterator<Item = String> {
         mounts_hidden(report),
         published(report),
         watchers(report),
+        static_look(report),
     ];
     all.into_iter().flatten()
 }
@@ -36,6 +37,16 @@ fn watchers(report: &Report) -> Option<String> {
     };
     let words = || format!("also watched, by other rules: {}{more}", named.join(", "));
     (!others.is_empty()).then(words)
+}
+
+/// The score of the script's text, in a line.
+fn static_look(report: &Report) -> Option<String> {
+    let look = report.static_look.as_ref()?;
+    let of = quote(&look.of);
+    Some(format!(
+        "by the text of {of} alone, which decides nothing: score {} of 100",
+        look.score
+    ))
 }
 
 /// The network that is none of the jail's own, in a line.

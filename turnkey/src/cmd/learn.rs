@@ -228,6 +228,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         report: arguments.report,
         events: None,
         sinks: SinkArguments::default(),
+        scan: false,
         capture: false,
         no_redact: false,
         colour: ColourWhen::Auto,

@@ -1,5 +1,6 @@
 //! `turnkey run`: runs a command in a watched jail, writes its report, and tells what happened.
 
+mod look;
 mod served;
 
 use std::io::IsTerminal;
@@ -119,7 +120,9 @@ pub fn under(
         progress: None,
         taker,
     };
+    let look = arguments.scan.then(|| look::at(arguments)).flatten();
     let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
+    done.report.static_look = look;
     let written = write(&done.report, report_file);
 
     let colour = colour::wanted(arguments.colour, &std::io::stderr());

@@ -242,6 +242,7 @@ pub fn unserved(arguments: &RunArguments) -> Option<&'static str> {
         (arguments.layer.layer.is_some(), "--layer"),
         (!arguments.sinks.to.is_empty(), "--to"),
         (arguments.syscalls, "--syscalls"),
+        (arguments.scan, "--scan"),
         (!strict, "--unmonitored or --best-effort"),
         (!leaves, "--leave-nothing"),
         (overrides.texts("publish").next().is_some(), "--publish"),

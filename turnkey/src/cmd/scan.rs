@@ -1,0 +1,115 @@
+//! `turnkey scan`: what scripts would do, by their text alone. Nothing is run, and nothing is kept from running.
+
+mod gather;
+mod page;
+mod proposal;
+mod sarif;
+pub mod text;
+
+use anyhow::Context;
+use turnkey_report::json;
+use turnkey_scan::{Language, Scan, ScanOptions};
+
+use crate::cli::{ScanArguments, ScanLanguage};
+use crate::failure::Failure;
+use crate::{colour, output};
+use gather::{Gathered, LeftOut};
+
+/// The exit status when a script has the score that was named.
+const TOO_GRAVE: u8 = 1;
+
+/// A script that was looked at.
+pub struct ScannedScript {
+    /// The script's path, escaped; `-` for standard input.
+    pub path: String,
+    /// What was found in it.
+    pub scan: Scan,
+    /// The command that runs it in a fitting jail.
+    command: Option<String>,
+}
+
+impl ScannedScript {
+    /// One whose command is there already.
+    pub fn new(path: String, scan: Scan) -> Self {
+        ScannedScript {
+            path,
+            scan,
+            command: None,
+        }
+    }
+}
+
+/// All that was looked at, and what was not.
+struct Scanned {
+    scripts: Vec<ScannedScript>,
+    left_out: LeftOut,
+}
+
+impl Scanned {
+    fn score(&self) -> u32 {
+        self.scripts
+            .iter()
+            .map(|script| script.scan.score)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Looks at the scripts and prints what they would do to standard output.
+pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
+    let options = ScanOptions {
+        language: arguments.language.map(language),
+        allowed_imports: arguments.allowed_imports.clone(),
+    };
+    let Gathered { sources, left_out } = gather::gather(&arguments.paths, options.language)?;
+    let scripts = sources.into_iter().map(|source| {
+        let scan = turnkey_scan::scan(&source.path, &source.code, &options);
+        let command = proposal::command(&source.path, &scan);
+        ScannedScript {
+            path: source.path,
+            scan,
+            command,
+        }
+    });
+    let scanned = Scanned {
+        scripts: scripts.collect(),
+        left_out,
+    };
+    let page = render(arguments, &scanned).context("could not render what was found")?;
+    output::page(&page).context("could not write what was found")?;
+    let is_grave = arguments.fail_at.is_some_and(|at| scanned.score() >= at);
+    Ok(if is_grave { TOO_GRAVE } else { 0 })
+}
+
+fn render(arguments: &ScanArguments, scanned: &Scanned) -> std::io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    if arguments.json {
+        json::write(&page::page(scanned), &mut page)?;
+    } else if arguments.sarif {
+        json::write(&sarif::log(scanned), &mut page)?;
+    } else {
+        let colour = colour::wanted(arguments.colour, &std::io::stdout());
+        text::write(scanned, &mut page, colour)?;
+    }
+    Ok(page)
+}
+
+fn language(language: ScanLanguage) -> Language {
+    match language {
+        ScanLanguage::Python => Language::Python,
+        ScanLanguage::Shell => Language::Shell,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnkey_report::formats::attack;
+
+    #[test]
+    fn every_technique_of_a_rule_has_a_name() {
+        for rule in turnkey_scan::rule::ALL {
+            let technique = rule.technique.unwrap_or("T1059");
+            assert_ne!(attack::name(technique), technique, "{}", rule.id);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The scripts that are looked at: files that are named, and those below directories, within bounds.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirEntry};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use turnkey_report::escape;
+use turnkey_scan::{LARGEST, Language};
+use turnkey_supervisor::files;
+
+/// Scripts of one call.
+const SCRIPTS: usize = 10_000;
+
+/// Entries of directories of one call.
+const ENTRIES: usize = 500_000;
+
+/// Directories within directories.
+const DEPTH: usize = 40;
+
+/// A script to look at.
+pub struct Source {
+    /// The script's path, escaped; `-` for standard input.
+    pub path: String,
+    pub code: Vec<u8>,
+}
+
+/// What was not looked at, by the reason, with how many.
+pub type LeftOut = BTreeMap<&'static str, usize>;
+
+/// What is looked at, and what not.
+pub struct Gathered {
+    pub sources: Vec<Source>,
+    pub left_out: LeftOut,
+}
+
+/// Reads what the caller names. A file that is named is a script, or an error.
+pub fn gather(paths: &[PathBuf], language: Option<Language>) -> anyhow::Result<Gathered> {
+    let mut gatherer = Gatherer {
+        language,
+        sources: Vec::new(),
+        left_out: LeftOut::new(),
+        entries: 0,
+    };
+    for path in paths {
+        let name = shown(path);
+        if path == Path::new("-") {
+            gatherer.named("-", standard_input()?)?;
+        } else if path.is_dir() {
+            gatherer
+                .directory(path, 0)
+                .with_context(|| format!("could not list {name}"))?;
+        } else {
+            let code =
+                files::read(path, LARGEST).with_context(|| format!("could not read {name}"))?;
+            gatherer.named(&name, code)?;
+        }
+    }
+    Ok(Gathered {
+        sources: gatherer.sources,
+        left_out: gatherer.left_out,
+    })
+}
+
+fn standard_input() -> anyhow::Result<Vec<u8>> {
+    let mut code = Vec::new();
+    let stdin = std::io::stdin().lock().take(LARGEST as u64 + 1);
+    stdin
+        .take(LARGEST as u64 + 1)
+        .read_to_end(&mut code)
+        .context("could not read standard input")?;
+    Ok(code)
+}
+
+fn shown(path: &Path) -> String {
+    escape(path.as_os_str().as_encoded_bytes())
+}
+
+struct Gatherer {
+    language: Option<Language>,
+    sources: Vec<Source>,
+    left_out: LeftOut,
+    entries: usize,
+}
+
+impl Gatherer {
+    fn named(&mut self, path: &str, code: Vec<u8>) -> anyhow::Result<()> {
+        if self
+            .language
+            .or_else(|| Language::of(path, &code))
+            .is_none()
+        {
+            bail!(
+                "neither the name nor the first line of {path} tells its language: name it, by --language python or --language shell"
+            );
+        }
+        self.sources.push(Source {
+            path: path.to_owned(),
+            code,
+        });
+        Ok(())
+    }
+
+    /// In the order of names, so that the same directory gives the same page.
+    fn directory(&mut self, directory: &Path, depth: usize) -> std::io::Result<()> {
+        let entries = fs::read_dir(directory)?.take(ENTRIES);
+        let mut entries: Vec<DirEntry> = entries.filter_map(Result::ok).collect();
+        entries.sort_by_key(DirEntry::file_name);
+        for entry in entries {
+            self.entries += 1;
+            if self.entries > ENTRIES || self.sources.len() >= SCRIPTS {
+                self.leave_out("beyond the bound of one scan");
+                continue;
+            }
+            self.entry(directory, &entry, depth);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, directory: &Path, entry: &DirEntry, depth: usize) {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => self.leave_out("symbolic links"),
+            Ok(kind) if kind.is_dir() && depth >= DEPTH => {
+                self.leave_out("directories that lie too deep")
+            }
+            Ok(kind) if kind.is_dir() => {
+                if self.directory(&path, depth + 1).is_err() {
+                    self.leave_out("directories that cannot be listed");
+                }
+            }
+            Ok(kind) if kind.is_file() => self.file(directory, entry, &path),
+            _ => self.leave_out("neither files nor directories"),
+        }
+    }
+
+    fn file(&mut self, directory: &Path, entry: &DirEntry, path: &Path) {
+        let name = shown(path);
+        let Ok(code) = files::read_below(directory, Path::new(&entry.file_name()), LARGEST) else {
+            return self.leave_out("files that cannot be read");
+        };
+        match self.language.or_else(|| Language::of(&name, &code)) {
+            Some(_) => self.sources.push(Source { path: name, code }),
+            None => self.leave_out("files that are neither Python nor shell"),
+        }
+    }
+
+    fn leave_out(&mut self, why: &'static str) {
+        *self.left_out.entry(why).or_default() += 1;
+    }
+}
