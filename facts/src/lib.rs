@@ -3,7 +3,8 @@
 //! ```text
 //! monitor ── Event, Evidence ───────────┐
 //! jailer ─── Status, Usage, Exported ───┼─→ analysis, report
-//! gateway ── Passage ───────────────────┘
+//! gateway ── Passage ───────────────────┤
+//! sinkhole ─ SinkholeTraffic ───────────┘
 //! ```
 //!
 //! Nothing here reads or writes anything. Paths, names and arguments are bytes exactly as the kernel or the jail had
@@ -15,8 +16,10 @@ mod evidence;
 pub mod export;
 mod outcome;
 mod passage;
+mod sinkhole;
 
 pub use event::*;
 pub use evidence::{ByKind, Evidence, Outsider};
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
 pub use passage::{Passage, Publication};
+pub use sinkhole::{Conversation, SinkholeProtocol, SinkholeTraffic};

@@ -8,7 +8,7 @@ pub mod trial;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{Layer, NetworkMode, Policy, is_reserved};
@@ -150,9 +150,15 @@ impl Host {
 fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
     match policy.network.mode {
         NetworkMode::Allow => own_addresses(),
-        NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => Ok(Vec::new()),
+        NetworkMode::None | NetworkMode::Loopback | NetworkMode::Sinkhole | NetworkMode::Host => {
+            Ok(Vec::new())
+        }
     }
 }
+
+/// The name server that a jail under the mode `sinkhole` is told of; every other address answers questions as well. Of the range for
+/// tests of networks (RFC 2544).
+pub const SINKHOLE_NAME_SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// The most that is read of a file of names: a longer one is not one that people write.
 const LONGEST_NAMES: u64 = 64 << 10;
@@ -163,8 +169,15 @@ const LONGEST_NAMES: u64 = 64 << 10;
     reason = "files of root's, read for their length at most"
 )]
 fn names(policy: &Policy) -> NameResolution {
-    if policy.network.mode != NetworkMode::Host {
-        return NameResolution::default();
+    match policy.network.mode {
+        NetworkMode::Host => {}
+        NetworkMode::Sinkhole => {
+            return NameResolution {
+                resolver: Some(format!("nameserver {SINKHOLE_NAME_SERVER}\n").into_bytes()),
+                ..NameResolution::default()
+            };
+        }
+        _ => return NameResolution::default(),
     }
     let read = |path: &str| {
         let mut text = Vec::new();

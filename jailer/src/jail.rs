@@ -3,6 +3,7 @@
 //! Runs as: the supervisor, outside the jail. Each state is a type; what it owns is cleared away
 //! when it is dropped, in whatever state that happens.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -52,7 +53,13 @@ impl Prepared {
 
     /// The first half of [`Prepared::spawn`]: starts the jail's first process, which confines itself from here on. Its
     /// maker has time for something else until it asks for the [held](Confining::held) jail, which dies with the thread that calls this.
-    pub fn start(mut self) -> Result<Confining, JailError> {
+    pub fn start(self) -> Result<Confining, JailError> {
+        self.start_with(Vec::new)
+    }
+
+    /// The same, with the content of the file whose content is [known late](crate::plan::RootfsStep::Late). It is asked for when there is
+    /// a process of the jail, which has a copy of this one's memory as it was before: a secret that is made here is in none.
+    pub fn start_with(mut self, late: impl FnOnce() -> Vec<u8>) -> Result<Confining, JailError> {
         let (control, their_control) = socket_pair()?;
         let (lifeline, their_lifeline) = socket_pair()?;
         let failed = |source| JailError::System {
@@ -99,10 +106,18 @@ impl Prepared {
                 source,
             }
         })?;
-        let network = match self.is_published {
+        let network = match self.is_entered {
             true => Some(network_of(pid)?),
             false => None,
         };
+        if let Some(file) = self.late.take() {
+            // It reads this when it has had its byte.
+            let written = std::fs::File::from(file).write_all(&late());
+            written.map_err(|error| JailError::System {
+                act: "hand a file to the jail",
+                source: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+            })?;
+        }
         init.send_byte()?;
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
         let own_network = !self.expectation.shares_network;
@@ -250,7 +265,8 @@ impl Held {
         std::mem::take(&mut self.listeners)
     }
 
-    /// The jail's network namespace, network_namespaces(7), where the policy publishes ports of it.
+    /// The jail's network namespace, network_namespaces(7), where the policy publishes ports of it, and under
+    /// [`NetworkMode::Sinkhole`](turnkey_policy::NetworkMode::Sinkhole), whose every address is local in it and answered by nobody yet.
     pub fn take_network(&mut self) -> Option<OwnedFd> {
         self.network.take()
     }

@@ -17,8 +17,8 @@ use turnkey_policy::{FilesystemPolicy, NetworkMode, Policy, ProcView, WORKSPACE,
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
-use crate::ids::identity;
 use crate::ids::served::ServedUser;
+use crate::ids::{NamespaceIds, identity};
 use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
@@ -36,6 +36,9 @@ pub const PROBE: &str = "/.turnkey-probe";
 
 /// An empty file in the jail's root, which covers files that must not be read or written.
 pub const EMPTY: &str = "/.turnkey-empty";
+
+/// The certificate of the authority that vouches for whoever answers in the place of everybody under the network mode `sinkhole`, in the jail's root.
+pub const AUTHORITY: &str = "/.turnkey-authority.pem";
 
 /// The command to run, and the directory it is run from.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +113,8 @@ pub enum RootfsStep {
         /// The content.
         content: Vec<u8>,
     },
+    /// The same, whose content is known when there is a process of the jail: see [`Prepared::start_with`](crate::Prepared::start_with).
+    Late(PathBuf),
     /// An entry of the policy's own root, with everything mounted below it, read-only.
     RootEntry {
         /// The root, on the host.
@@ -180,6 +185,13 @@ pub enum RootfsStep {
         /// True for a directory.
         directory: bool,
     },
+    /// A file of the jail's root over another file, read-only, where that is there and no symlink.
+    Cover {
+        /// The file that covers.
+        file: PathBuf,
+        /// The file that is covered.
+        path: PathBuf,
+    },
     /// A fresh instance of pseudo-terminals.
     Terminals(PathBuf),
     /// A worthless file in the workspace, with the directories on the way; in the place of the
@@ -209,6 +221,7 @@ impl RootfsStep {
     pub fn place(&self) -> Option<&Path> {
         match self {
             RootfsStep::Directory(path)
+            | RootfsStep::Late(path)
             | RootfsStep::Terminals(path)
             | RootfsStep::Symlink { path, .. }
             | RootfsStep::File { path, .. }
@@ -220,6 +233,7 @@ impl RootfsStep {
             | RootfsStep::Tmpfs { path, .. }
             | RootfsStep::Proc { path, .. }
             | RootfsStep::Mask { path, .. }
+            | RootfsStep::Cover { path, .. }
             | RootfsStep::Decoy { path, .. }
             | RootfsStep::Overlay { path, .. } => Some(path),
             RootfsStep::WritableRoot { .. } => None,
@@ -352,6 +366,12 @@ pub enum PlanError {
         "`root_mode = \"overlay\"` is for the host's directories, and the profile has a `root` of its own; leave one of them out"
     )]
     WritableRoot,
+    /// The program that leads all connections to one socket is the kernel's, which takes it of root alone.
+    #[error(
+        "the network mode \"sinkhole\" needs root: it has the kernel lead every connection of the jail to turnkey, by a BPF program; \
+         run turnkey as root, or by a service whose `networks` names it (--service), or choose --network none, which tells whom the program asks for"
+    )]
+    SinkholeNeedsRoot,
     /// A command without a name.
     #[error("the command is empty; give the program after `--`")]
     EmptyCommand,
@@ -370,6 +390,10 @@ impl Plan {
         let shares_network = policy.network.mode == NetworkMode::Host;
         if shares_network && !landlock.is_some_and(HandledAccess::keeps_abstract_sockets_apart) {
             return Err(PlanError::AbstractSockets);
+        }
+        let is_sinkhole = policy.network.mode == NetworkMode::Sinkhole;
+        if is_sinkhole && host.ids != NamespaceIds::All {
+            return Err(PlanError::SinkholeNeedsRoot);
         }
         let mut reach = NetworkReach::new(policy, &host.addresses)?;
         if shares_network {
@@ -417,6 +441,9 @@ impl Plan {
         }
         for path in &filesystem.names {
             builder.own_path(path, workspace);
+        }
+        if is_sinkhole {
+            builder.cover_authorities();
         }
         builder.check_lists()?;
         builder.order();
@@ -497,12 +524,30 @@ impl Plan {
         })
     }
 
+    /// The files of the host that the sinkhole's authority covers in the jail, which shows them otherwise.
+    pub fn covered(&self) -> impl Iterator<Item = PathBuf> {
+        let covers = self.rootfs.iter().filter_map(|step| match step {
+            RootfsStep::Cover { path, .. } => Some(path),
+            _ => None,
+        });
+        covers.filter_map(|covered| {
+            self.rootfs.iter().rev().find_map(|step| match step {
+                RootfsStep::Bind { source, path, .. } => {
+                    let below = covered.strip_prefix(path).ok()?;
+                    // Joined with nothing, it would end in a slash.
+                    Some(source.components().chain(below.components()).collect())
+                }
+                _ => None,
+            })
+        })
+    }
+
     /// True when the jail's own loopback interface is brought up. Where there is no network, it is there for
     /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
         match self.policy.network.mode {
             NetworkMode::None => self.is_watched,
-            NetworkMode::Loopback | NetworkMode::Allow => true,
+            NetworkMode::Loopback | NetworkMode::Sinkhole | NetworkMode::Allow => true,
             NetworkMode::Host => false,
         }
     }

@@ -27,6 +27,7 @@ use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
 use crate::landlock::{self, HandledAccess};
 use crate::plan::io::DiskLimits;
+use crate::plan::network;
 use crate::plan::{Plan, RootfsStep};
 use crate::process::child::{ChildSpec, PreparedRule};
 use crate::process::keeper::Keeper;
@@ -72,6 +73,8 @@ pub struct Prepared {
     pub(crate) id: HostId,
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
+    /// Takes the content of the file that is known late.
+    pub(crate) late: Option<OwnedFd>,
     pub(crate) places: Vec<WrittenPlace>,
     pub(crate) reports: Vec<LayerReport>,
     pub(crate) group_limits: Vec<GroupLimit>,
@@ -79,8 +82,8 @@ pub struct Prepared {
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
     pub(crate) shifted: Option<ShiftedClock>,
-    /// True when somebody outside dials into the jail's network.
-    pub(crate) is_published: bool,
+    /// True when somebody outside has sockets of its own in the jail's network.
+    pub(crate) is_entered: bool,
 }
 
 impl Plan {
@@ -209,6 +212,7 @@ impl Plan {
             id,
             namespaces: namespaces::flags(&self.namespaces, NamespaceTiming::AtBirth),
             overlay: tree.overlay,
+            late: tree.late,
             places: tree.places,
             reports,
             group_limits: self.group_limits.clone(),
@@ -216,7 +220,8 @@ impl Plan {
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),
             shifted: self.clock,
-            is_published: !self.policy.network.publish.is_empty(),
+            is_entered: self.policy.network.mode == NetworkMode::Sinkhole
+                || !self.policy.network.publish.is_empty(),
         })
     }
 
@@ -225,7 +230,7 @@ impl Plan {
         let open = self.reach.routes.iter().find(|route| route.open);
         RouteProbes {
             denied_probe: self.reach.denied_probe,
-            allowed_probe: open.map(|route| route.net.network()),
+            allowed_probe: open.map(|route| network::within(route.net)),
         }
     }
 

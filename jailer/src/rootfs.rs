@@ -61,6 +61,13 @@ pub enum ReplayStep {
         /// The content.
         content: Vec<u8>,
     },
+    /// The same, with what is in another file then.
+    Copy {
+        /// The other file.
+        from: OwnedFd,
+        /// The path inside the jail.
+        path: CString,
+    },
     /// The same through what is mounted there, over a file that may be there.
     Decoy {
         /// On the way, the outermost first; they may be there.
@@ -94,6 +101,15 @@ pub enum ReplayStep {
         path: CString,
         /// True for a directory.
         directory: bool,
+        /// `MOUNT_ATTR_*`.
+        attributes: u64,
+    },
+    /// A file of the jail's root over what is there, if it is there.
+    Cover {
+        /// The file that covers.
+        file: CString,
+        /// The file that is covered.
+        path: CString,
         /// `MOUNT_ATTR_*`.
         attributes: u64,
     },
@@ -153,9 +169,11 @@ impl ReplayStep {
                 return format!("/{parent}/{name}").replacen("/./", "/", 1);
             }
             ReplayStep::File { path, .. }
+            | ReplayStep::Copy { path, .. }
             | ReplayStep::Attach { path, .. }
             | ReplayStep::Mount { path, .. }
             | ReplayStep::Mask { path, .. }
+            | ReplayStep::Cover { path, .. }
             | ReplayStep::Decoy { path, .. }
             | ReplayStep::Place { path, .. }
             | ReplayStep::Overlay { path, .. } => path,
@@ -210,6 +228,8 @@ pub struct PreparedRootfs {
     pub overlay: Option<OverlaySides>,
     /// The mounts that make the rest of the tree writable.
     pub tree: Option<WritableTree>,
+    /// The file that [`RootfsStep::Late`] is copied from, still empty.
+    pub late: Option<OwnedFd>,
     /// The places of it, and what was written there.
     pub places: Vec<WrittenPlace>,
 }
@@ -232,6 +252,7 @@ pub fn open(
         overlay: None,
         tree: None,
         decoys: PlantedDecoys::default(),
+        late: None,
         used: steps
             .iter()
             .filter_map(RootfsStep::place)
@@ -247,6 +268,7 @@ pub fn open(
     let overlay = opener.overlay.map(|sides| OverlaySides { decoys, ..sides });
     let (tree, places) = opener.tree.map(TreeOpener::done).unzip();
     Ok(PreparedRootfs {
+        late: opener.late,
         steps: replays,
         overlay,
         tree,
@@ -266,6 +288,7 @@ struct SourceOpener<'a> {
     overlay: Option<OverlaySides>,
     tree: Option<TreeOpener>,
     decoys: PlantedDecoys,
+    late: Option<OwnedFd>,
     /// The places that steps and grants need.
     used: Vec<PathBuf>,
 }
@@ -303,6 +326,12 @@ impl SourceOpener<'_> {
                 path: relative(path),
                 content: content.clone(),
             },
+            RootfsStep::Late(path) => {
+                let (from, late) = late().map_err(failed("make room for", path))?;
+                self.late = Some(late);
+                let path = relative(path);
+                ReplayStep::Copy { from, path }
+            }
             RootfsStep::RootEntry {
                 root,
                 path,
@@ -332,6 +361,11 @@ impl SourceOpener<'_> {
             RootfsStep::Mask { path, directory } => ReplayStep::Mask {
                 path: relative(path),
                 directory: *directory,
+                attributes: set,
+            },
+            RootfsStep::Cover { file, path } => ReplayStep::Cover {
+                file: relative(file),
+                path: relative(path),
                 attributes: set,
             },
             RootfsStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
@@ -419,6 +453,14 @@ impl SourceOpener<'_> {
         require_kind(&opened, directory).map_err(failed("trust in the profile's root", path))?;
         view(&opened, path, directory, set)
     }
+}
+
+/// A file in memory, to read from and to write to.
+fn late() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let file = rustix::fs::memfd_create("late", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = file.map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
+    let other = file.try_clone().map_err(|_| Errno::EMFILE)?;
+    Ok((file, other))
 }
 
 fn attach(mount: OwnedFd, path: &Path) -> ReplayStep {

@@ -367,7 +367,8 @@ fn network_code(mode: &NetworkMode) -> u32 {
     match mode {
         NetworkMode::None => network::NONE,
         NetworkMode::Loopback => network::LOOPBACK,
-        NetworkMode::Allow => network::ALLOW,
+        // To the kernel's programs it is a network that reaches whom the rules let it reach.
+        NetworkMode::Sinkhole | NetworkMode::Allow => network::ALLOW,
         NetworkMode::Host => network::HOST,
     }
 }

@@ -24,6 +24,7 @@ mod interruption;
 mod load;
 #[cfg(feature = "log")]
 mod log;
+mod lookup;
 mod maps;
 mod monitor;
 mod object;
@@ -54,6 +55,7 @@ pub use evidence::FinishError;
 pub use hooks::{Hooks, KnownHooks};
 pub use identity::{FileId, WatchedPath};
 pub use interruption::interrupts_tracepoints;
+pub use lookup::{LookupError, LookupSockets, SocketLookup};
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, Origin, Residence, how_to_have_btf};

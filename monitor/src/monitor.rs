@@ -22,7 +22,7 @@ use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::shared::{self, LETTING_GO};
 use crate::slot::{Slot, SlotMaps};
-use crate::sys::{CanaryEnd, link_to_group, number_of_program};
+use crate::sys::{CanaryEnd, link_to, number_of_program};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
 
@@ -413,8 +413,7 @@ impl Monitor {
     fn attach_hooks(&self, cgroup: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, AdoptError> {
         let attach = |(name, hook)| {
             let program = self.loaded.programs.descriptor(name)?;
-            link_to_group(program, cgroup, hook)
-                .map_err(|source| AdoptError::Attach { name, source })
+            link_to(program, cgroup, hook).map_err(|source| AdoptError::Attach { name, source })
         };
         GROUP_HOOKS.into_iter().map(attach).collect()
     }

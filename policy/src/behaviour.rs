@@ -89,7 +89,7 @@ behaviours! {
     }
     Exfiltration {
         name: "exfiltration", severity: Critical, technique: "T1048",
-        about: "reads a secret, then speaks to the network",
+        about: "reads a secret, then speaks to the network, or sends one",
     }
     DnsTunnel {
         name: "dns-tunnel", severity: High, technique: "T1071.004",

@@ -221,6 +221,24 @@ pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
     implied
 }
 
+/// The rules that the mode `sinkhole` implies: everybody answers whom no rule of the profile's own names, because it is
+/// turnkey who does; that the credentials of a machine were asked for is told. `rules` are the profile's own.
+#[must_use]
+pub fn rules_of_sinkhole(rules: &[Rule]) -> Vec<Rule> {
+    let mut implied = rules_of_host(rules);
+    for rule in &mut implied {
+        let words = if rule.action == RuleAction::Allow {
+            rule.id = free_id("network-sinkhole", rules, &[]);
+            "turnkey answers in the place of everybody, and nothing leaves"
+        } else {
+            rule.action = RuleAction::Log;
+            "the address hands out the credentials of a machine; turnkey answered in its place"
+        };
+        words.clone_into(&mut rule.why);
+    }
+    implied
+}
+
 /// The parts of allowed ranges that stay closed: special addresses, and what a jail has not for itself.
 #[must_use]
 pub fn closed(allowed: &[AllowedHost], own: &[IpAddr]) -> Vec<Subnet> {
@@ -433,6 +451,30 @@ mod tests {
                 assert_eq!(action == Some(RuleAction::Allow), means, "{host}:{port}");
             }
         }
+    }
+
+    #[test]
+    fn a_sinkhole_is_everybody_and_who_asks_for_credentials_is_told() {
+        let deny = Rule::new("network-connect", [AttemptKind::Connect], RuleAction::Deny);
+        let mut own = Rule::new("own", [AttemptKind::Connect], RuleAction::Kill);
+        own.address = vec![Subnet::new(address("10.0.0.0"), 8).unwrap()];
+        let mut rules = vec![deny, own];
+        rules.extend(rules_of_sinkhole(&rules));
+        let answer = |host: &str| {
+            let attempt = Attempt {
+                address: Some(SocketAddr::new(address(host), 80)),
+                ..Attempt::new(AttemptKind::Connect)
+            };
+            decide(&rules, &attempt).map(|index| (rules[index].id.as_str(), rules[index].action))
+        };
+        let everybody = Some(("network-sinkhole", RuleAction::Allow));
+        assert_eq!(answer("192.0.2.1"), everybody);
+        assert_eq!(answer("2001:db8::1"), everybody);
+        assert_eq!(
+            answer("169.254.169.254"),
+            Some(("network-guarded", RuleAction::Log))
+        );
+        assert_eq!(answer("10.1.2.3"), Some(("own", RuleAction::Kill)));
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub enum NetworkMode {
     None,
     /// A network namespace with its own loopback.
     Loopback,
+    /// The same, in which turnkey answers for every address, and keeps what is sent. Nothing leaves.
+    Sinkhole,
     /// The same, in which turnkey stands in for each host of a list, and passes on what is sent.
     Allow,
     /// The host's own network: no network namespace stands between.
@@ -93,7 +95,7 @@ impl NetworkMode {
     /// True where a loopback of the jail's own leads to what listens in it.
     #[must_use]
     pub fn has_servers(self) -> bool {
-        matches!(self, Self::Loopback | Self::Allow)
+        matches!(self, Self::Loopback | Self::Sinkhole | Self::Allow)
     }
 }
 

@@ -139,8 +139,8 @@ names!(ToolchainMode { None => "none", Auto => "auto" });
 
 names!(ProcView { Common => "common", Processes => "processes" });
 
-names!(NetworkMode { None => "none", Loopback => "loopback", Allow => "allow",
-    Host => "host" });
+names!(NetworkMode { None => "none", Loopback => "loopback", Sinkhole => "sinkhole",
+    Allow => "allow", Host => "host" });
 
 #[cfg(test)]
 mod tests {

@@ -50,6 +50,7 @@ pub fn end(
         reached,
         bombed: bombed.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
+        sent: Vec::new(),
     }
 }
 

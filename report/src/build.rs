@@ -9,7 +9,7 @@ use turnkey_facts as facts;
 use turnkey_facts::{Change, LayerReport, MetLimit};
 use turnkey_policy::Policy;
 
-use turnkey_facts::Passage;
+use turnkey_facts::{Passage, SinkholeTraffic};
 
 use super::act::KINDS;
 use super::aggregate::{Aggregator, Observations};
@@ -26,6 +26,7 @@ use super::model::{
     OtherWatcher, Output, Process, Profile, Report, Schema, Usage, Verdict,
 };
 use super::passages;
+use super::sinkhole;
 use super::text::escape;
 use super::verdict::{self, Facts};
 
@@ -74,6 +75,10 @@ pub struct ReportInputs<'a> {
     pub kept: Option<Kept>,
     /// The traffic passed on to hosts that the policy allows.
     pub passages: &'a [Passage],
+    /// The traffic that a sinkhole took; `None` without one.
+    pub sinkhole: Option<&'a SinkholeTraffic>,
+    /// Secrets in it are not to be shown.
+    pub redacts: bool,
     /// The numbers of the system calls that were made, where that was asked for.
     pub calls: Option<&'a [u32]>,
     /// The evidence that the monitor can vouch for.
@@ -114,6 +119,8 @@ impl<'a> ReportInputs<'a> {
             export: None,
             kept: None,
             passages: &[],
+            sinkhole: None,
+            redacts: true,
             calls: None,
             evidence: Evidence::default(),
             lowered: &[],
@@ -137,15 +144,23 @@ impl Report {
     pub fn build(mut inputs: ReportInputs<'_>) -> Self {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
+        let sinkhole = inputs.sinkhole.map(|traffic| {
+            let attempts = &inputs.observations.network_attempts;
+            sinkhole::told(traffic, attempts, (&inputs.clock, inputs.redacts))
+        });
         let disk = inputs.written.as_ref().and_then(limit::disk);
         let (met, limit) = (met_findings(&inputs), limit_words(&inputs));
-        let end = behaviour::end(
+        let mut end = behaviour::end(
             inputs.policy,
             &inputs.ending,
             inputs.usage.as_ref(),
             inputs.met,
             disk.as_ref(),
         );
+        end.sent = sinkhole
+            .as_ref()
+            .map(sinkhole::sent_secrets)
+            .unwrap_or_default();
         let found = behaviour::findings(inputs.engine.finish(&end), &inputs.clock);
         inputs.observations.findings.extend(found);
         let (policy, ending, observations) = (inputs.policy, &inputs.ending, &inputs.observations);
@@ -206,6 +221,7 @@ impl Report {
             served: None,
             brought_in: Vec::new(),
             published: Vec::new(),
+            sinkhole,
             sinks: Vec::new(),
             mounts_hidden: Vec::new(),
             terminal: false,

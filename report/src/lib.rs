@@ -37,6 +37,7 @@ mod processes;
 mod read;
 pub mod redact;
 mod rows;
+mod sinkhole;
 mod stopper;
 mod table;
 pub mod terminal;

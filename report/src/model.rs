@@ -7,11 +7,13 @@
 
 mod attachment;
 mod call;
+mod changed;
 mod counts;
 mod finding;
 mod network;
 mod origin;
 mod sink;
+mod sinkhole;
 mod static_look;
 mod usage;
 mod watcher;
@@ -25,11 +27,13 @@ use super::words;
 
 pub use attachment::{Attachment, FoundProcess, GroupSetting};
 pub use call::RefusedCall;
+pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
 pub use origin::{BroughtIn, LoweredLimit, ServedFor};
 pub use sink::Sink;
+pub use sinkhole::{Sinkhole, SinkholeConversation};
 pub use static_look::{StaticFinding, StaticGround, StaticImport, StaticLook};
 pub use usage::{Limits, Usage};
 pub use watcher::{OtherWatcher, WatcherPlace};
@@ -126,6 +130,9 @@ pub struct Report {
     /// Ports of the jail that the host's loopback led to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedPort>,
+    /// With the network mode `sinkhole`: what the program sent to whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sinkhole: Option<Sinkhole>,
     /// Attempts that a rule speaks of, except those it allows.
     pub violations: Vec<Violation>,
     /// Every program image of every process.
@@ -558,34 +565,6 @@ pub struct FileOperation {
     pub errno: Option<String>,
     /// The rule that decided, if any did.
     pub rule: Option<String>,
-}
-
-/// The kind of difference between a file and the caller's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// The file is not there on the host.
-    Added,
-    /// The file is another one on the host.
-    Modified,
-    /// The file is there on the host alone.
-    Deleted,
-}
-
-/// One difference to the caller's directory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct ChangedFile {
-    /// Relative to the working directory; elsewhere in a tree that takes writes, absolute.
-    pub path: String,
-    /// `added`, `modified` or `deleted`.
-    pub change: Change,
-    /// Bytes, for regular files that are still there.
-    pub size: Option<u64>,
-    /// Of the content, for regular files that are still there and not too large.
-    #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
-    pub sha256: Option<String>,
 }
 
 /// For keys that are there only when they say something.

@@ -248,6 +248,20 @@ pub fn text(text: &str) -> Cow<'_, str> {
     redacted
 }
 
+/// The kinds of credentials in a text, each once.
+pub fn kinds(text: &str) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    if !may_have_any(text) || !ALL.any.is_match(text) {
+        return kinds;
+    }
+    for (kind, shape) in &ALL.each {
+        if !kinds.contains(kind) && shape.is_match(text) {
+            kinds.push(*kind);
+        }
+    }
+    kinds
+}
+
 /// The arguments of a program without credentials: a value can stand behind its flag.
 pub fn arguments(arguments: &mut [String]) {
     let program = arguments.first().cloned().unwrap_or_default();

@@ -8,6 +8,7 @@ mod brief;
 mod left;
 pub mod meant;
 pub mod remarks;
+mod sunk;
 
 use std::io::{self, Write};
 
@@ -90,6 +91,9 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     findings.sort_by_key(|finding| rank(report, finding));
     for finding in findings {
         page.finding(report, finding)?;
+    }
+    for words in sunk::lines(report) {
+        page.line(&format!("turnkey: {words}"))?;
     }
     page.unruled(report)?;
     page.unlisted(report)?;

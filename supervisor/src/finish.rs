@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Context;
 use nix::libc::{SIGKILL, SIGXFSZ};
 use turnkey_facts::{
-    ChangedFile, LayerReport, Limit, MetLimit, Outsider, Passage, Publication, Status, Usage,
-    Written,
+    ChangedFile, LayerReport, Limit, MetLimit, Outsider, Passage, Publication, SinkholeTraffic,
+    Status, Usage, Written,
 };
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
@@ -42,6 +42,8 @@ pub struct RunOutcome {
     pub calls: Option<Vec<u32>>,
     /// The traffic that the gateway passed on.
     pub passages: Vec<Passage>,
+    /// The traffic that the sinkhole took; `None` without one.
+    pub sinkhole: Option<SinkholeTraffic>,
     /// The ports that led to the program.
     pub published: Vec<Publication>,
 }
@@ -108,6 +110,7 @@ impl RunOutcome {
             kept: None,
             calls: None,
             passages: Vec::new(),
+            sinkhole: None,
             published: Vec::new(),
         }
     }
@@ -209,6 +212,8 @@ fn build(
         export: outcome.export,
         kept: outcome.kept,
         passages: &outcome.passages,
+        sinkhole: outcome.sinkhole.as_ref(),
+        redacts: request.redact,
         calls: outcome.calls.as_deref(),
         lowered: lowered.map_or(&[], |caller| &caller.lowered),
         observations: seen.observations,

@@ -75,6 +75,7 @@ mod scope;
 pub mod service;
 mod settle;
 mod signals;
+mod sinkhole;
 pub mod sinks;
 mod stdin;
 mod supervise;

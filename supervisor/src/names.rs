@@ -30,6 +30,11 @@ pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
             policy.rules.extend(implied);
             return Ok(());
         }
+        NetworkMode::Sinkhole => {
+            let implied = endpoint::rules_of_sinkhole(&policy.rules);
+            policy.rules.extend(implied);
+            return Ok(());
+        }
         NetworkMode::Allow => {}
     }
     look_up_all(policy)?;

@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use turnkey_facts::Passage;
+use turnkey_facts::{Passage, SinkholeTraffic};
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{JailError, Plan, ShiftedClock, rootless};
+use turnkey_jailer::{Confining, JailError, Plan, Prepared, ShiftedClock, decoy, rootless};
 use turnkey_monitor::Residence;
-use turnkey_policy::AllowedHost;
+use turnkey_policy::{AllowedHost, NetworkMode, Policy};
 use turnkey_report::Report;
 
 use crate::directory::RunDirectory;
@@ -22,6 +25,7 @@ use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
 use crate::service::ServedCaller;
 use crate::settle::SettledPolicy;
+use crate::sinkhole::{self, Authority, Sinkhole};
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
@@ -222,7 +226,13 @@ fn attempt(
         sink.observer.remark(STAYS);
     }
 
-    let confining = prepared.start()?;
+    let (confining, authority) = match policy.network.mode {
+        NetworkMode::Sinkhole => {
+            let trusted = request.by_its_rights(|| sinkhole::trusted(&plan))?;
+            start_with_authority(prepared, trusted)?
+        }
+        _ => (prepared.start()?, None),
+    };
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let limit = (policy.limits.output, request.capture);
@@ -240,7 +250,11 @@ fn attempt(
     let gateway = Gateway::start(held.take_listeners(), allowed, (memory, None))
         .context("could not start the thread that passes the program's connections on")?;
     tell_of_ports(&ports, sink.observer);
-    let publisher = Publisher::start(ports, memory, held.take_network())
+    let network = held.take_network();
+    let sinkhole = authority
+        .map(|authority| answer_in(network.as_ref(), authority))
+        .transpose()?;
+    let publisher = Publisher::start(ports, memory, network)
         .context("could not start the thread that leads connections to the program's ports")?;
     let supervisor = SupervisionLoop::new(relays.window())
         .context("could not start the loop that watches the jail")?;
@@ -257,6 +271,7 @@ fn attempt(
     let drain = course.ended_by_itself() && !monitor.condemned();
     let passages = gateway.finish(drain);
     let published = publisher.finish(drain);
+    let sunk = sinkhole.map(|sinkhole| with_decoys(sinkhole.finish(), policy));
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = monitor.condemned();
     course.killed_for_loss |= monitor.condemned_for_loss();
@@ -291,7 +306,38 @@ fn attempt(
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
     (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
     (outcome.passages, outcome.published) = (passages, published);
+    outcome.sinkhole = sunk;
     Ok(outcome)
+}
+
+/// Starts the jail, and makes the authority of a sinkhole in it, which programs trust besides the `trusted` ones: when there is a process
+/// of the jail, which so has no copy of the keys.
+fn start_with_authority(
+    prepared: Prepared,
+    mut trusted: Vec<u8>,
+) -> anyhow::Result<(Confining, Option<Authority>)> {
+    let mut made = None;
+    let confining = prepared.start_with(|| {
+        let authority = made.insert(Authority::new());
+        let certificate = authority.as_ref().map(Authority::certificate);
+        trusted.extend(certificate.unwrap_or_default().as_bytes());
+        trusted
+    })?;
+    Ok((confining, made.transpose()?))
+}
+
+fn answer_in(network: Option<&OwnedFd>, authority: Authority) -> anyhow::Result<Sinkhole> {
+    let network = network.context("the jail has no network to answer in")?;
+    Sinkhole::start(network.try_clone()?, authority)
+        .context("could not start the thread that answers the program's connections")
+}
+
+/// The traffic with what the decoys of the jail hold, by which they are recognised in it.
+fn with_decoys(mut traffic: SinkholeTraffic, policy: &Policy) -> SinkholeTraffic {
+    let decoys = policy.filesystem.decoys.iter();
+    let content = |path: &PathBuf| (path.as_os_str().as_bytes().to_vec(), decoy(path));
+    traffic.decoys = decoys.map(content).collect();
+    traffic
 }
 
 /// The ports as they were chosen, for who is to connect.

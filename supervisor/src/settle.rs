@@ -8,7 +8,7 @@ use turnkey_policy::Policy;
 use crate::directory::RunDirectory;
 use crate::required_layers::{self, Strictness};
 use crate::toolchain::{NoInstallation, ToolchainNeed};
-use crate::{home, names, toolchain};
+use crate::{home, names, sinkhole, toolchain};
 
 /// The policy of a run, with everything in it that this host and this command decide.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl SettledPolicy {
         policy.filesystem.names = directory.own_paths(&policy, command);
         home::settle(&mut policy, directory);
         policy.settle_workspace();
+        sinkhole::settle(&mut policy);
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
         Ok(SettledPolicy {

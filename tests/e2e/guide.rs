@@ -68,6 +68,11 @@ fn packages_in_a_layer() {
 }
 
 #[test]
+fn a_network_that_answers() {
+    walk(include_str!("../../docs/guide/sinkhole.md"));
+}
+
+#[test]
 fn receivers_of_alerts() {
     walk(include_str!("../../docs/guide/sinks.md"));
 }

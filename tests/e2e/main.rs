@@ -66,6 +66,7 @@ mod rootless;
 mod service;
 mod shared;
 mod shares;
+mod sinkhole;
 mod sinks;
 mod streams;
 mod syscalls;

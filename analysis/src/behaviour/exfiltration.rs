@@ -1,6 +1,8 @@
 //! Exfiltration: a secret or a decoy was read, and later the jail spoke to an address of the internet,
 //! or tried: one where it does not answer itself.
 //!
+//! Or, at the end, a sinkhole has taken something in which a secret was recognised.
+//!
 //! Reading is what counts: a secret that could not be opened cannot leave.
 
 use std::collections::BTreeSet;
@@ -10,7 +12,7 @@ use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
 use super::process_state::ProcessState;
-use super::{Detector, Sighting, Step};
+use super::{Detector, End, Sighting, Step};
 use turnkey_facts::Address;
 
 /// Addresses that are remembered.
@@ -48,6 +50,13 @@ impl Detector for Exfiltration {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        for sent in &end.sent {
+            let steps = vec![Step::of_run(sent.as_str())];
+            tell(Sighting::new(Behaviour::Exfiltration, steps));
         }
     }
 }

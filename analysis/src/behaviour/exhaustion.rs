@@ -17,6 +17,8 @@ pub struct End {
     /// The wall clock ended the run, and it had used less than a hundredth of that time on a
     /// processor; in words.
     pub idle: Option<String>,
+    /// The secrets that a sinkhole took, each sending in words.
+    pub sent: Vec<String>,
 }
 
 /// Remembers nothing.

@@ -54,7 +54,10 @@ impl ProcessState {
     /// Of a jail with this network.
     pub fn new(network: NetworkMode) -> Self {
         Self {
-            own_loopback: matches!(network, NetworkMode::None | NetworkMode::Loopback),
+            own_loopback: matches!(
+                network,
+                NetworkMode::None | NetworkMode::Loopback | NetworkMode::Sinkhole
+            ),
             ..Self::default()
         }
     }

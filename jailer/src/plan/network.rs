@@ -50,6 +50,7 @@ impl NetworkReach {
                     ..NetworkReach::default()
                 });
             }
+            NetworkMode::Sinkhole => return Ok(everything()),
             // Its routes are the host's.
             NetworkMode::Host => return Ok(NetworkReach::default()),
             NetworkMode::Allow => {}
@@ -71,6 +72,35 @@ impl NetworkReach {
                 .into_iter()
                 .find(|stranger| !nets.iter().any(|net| net.contains(*stranger))),
         })
+    }
+}
+
+/// An address of a range, for a proof that it is local: of all addresses one that says something.
+pub fn within(net: Subnet) -> IpAddr {
+    let mut telling = DENIED_PROBES.into_iter();
+    let everything = net.network().is_unspecified();
+    let found = telling.find(|address| everything && net.contains(*address));
+    found.unwrap_or(net.network())
+}
+
+/// Every address is local: what answers at each of them is the supervisor's own, and there is no other way. What a
+/// program sends comes from its loopback.
+fn everything() -> NetworkReach {
+    let route = |every: IpAddr| {
+        let net = Subnet::new(every, 0).ok()?;
+        Some(RangeRoute {
+            net,
+            open: true,
+            from_loopback: true,
+        })
+    };
+    let every = [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ];
+    NetworkReach {
+        routes: every.into_iter().filter_map(route).collect(),
+        ..NetworkReach::default()
     }
 }
 
@@ -104,7 +134,13 @@ fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> V
     let closed = endpoint::closed(allowed, own);
     let closed = closed.into_iter().map(|net| (net, false));
     let routes = open.chain(closed);
-    routes.map(|(net, open)| RangeRoute { net, open }).collect()
+    routes
+        .map(|(net, open)| RangeRoute {
+            net,
+            open,
+            from_loopback: false,
+        })
+        .collect()
 }
 
 /// One for each port where a range is allowed, and one for each address and port elsewhere: a socket
@@ -234,6 +270,22 @@ mod tests {
                 .denied_probe
                 .is_some_and(|stranger| stranger.is_ipv6())
         );
+    }
+
+    #[test]
+    fn in_a_sinkhole_every_address_is_local_and_no_socket_of_a_list_waits() {
+        let mut policy = policy(&[]);
+        policy.network.mode = NetworkMode::Sinkhole;
+        let reach = NetworkReach::new(&policy, &[]).unwrap();
+        let (routes, listeners) = described(&reach);
+        assert_eq!(routes, ["0.0.0.0/0", "::/0"]);
+        assert!(reach.routes.iter().all(|route| route.from_loopback));
+        assert!(listeners.is_empty() && reach.hosts.is_empty());
+        assert_eq!(reach.denied_probe, None);
+        let proved: Vec<String> = (reach.routes.iter())
+            .map(|route| within(route.net).to_string())
+            .collect();
+        assert_eq!(proved, ["192.0.2.1", "2001:db8::1"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use turnkey_policy::{
 
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
-use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
+use super::{AUTHORITY, EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
 use crate::host::{Host, NameResolution, PathFact};
 use crate::ids::NamespaceIds;
 use crate::ids::identity::{NAME_SERVICES, account_files};
@@ -27,6 +27,14 @@ pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
         limits.disk
     }
 }
+
+/// The files in which distributions keep the authorities that programs trust: Debian's and Alpine's, Fedora's, SUSE's.
+const AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// Directories of the host that can be written: each is an overlay of its own.
 pub(super) const MOST_WRITABLE: usize = 16;
@@ -94,7 +102,8 @@ impl RootfsBuilder {
         let is_of_the_root = |step: &RootfsStep| match step {
             RootfsStep::Directory(path)
             | RootfsStep::Symlink { path, .. }
-            | RootfsStep::File { path, .. } => {
+            | RootfsStep::File { path, .. }
+            | RootfsStep::Late(path) => {
                 let mut above = path.ancestors().skip(1);
                 !above.any(|above| mounts.iter().any(|mount| mount == above))
             }
@@ -140,6 +149,18 @@ impl RootfsBuilder {
             self.steps.extend(mask_steps());
         }
         Ok(())
+    }
+
+    /// The authority of the mode `sinkhole`, over each file in which programs look for authorities.
+    pub(super) fn cover_authorities(&mut self) {
+        self.steps.push(RootfsStep::Late(AUTHORITY.into()));
+        self.grant(AUTHORITY, PathUse::Read, false);
+        for path in AUTHORITIES {
+            self.steps.push(RootfsStep::Cover {
+                file: AUTHORITY.into(),
+                path: path.into(),
+            });
+        }
     }
 
     /// The host's files for name resolution, in a jail that has its network, unless the profile gives others.

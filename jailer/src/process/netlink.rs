@@ -1,6 +1,6 @@
 //! Routes of the jail's network namespace, rtnetlink(7): written before the child exists, sent by it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -21,6 +21,9 @@ pub struct RangeRoute {
     pub net: Subnet,
     /// True for a local range, `RTN_LOCAL`; others are unreachable, `RTN_UNREACHABLE`.
     pub open: bool,
+    /// True where what is sent there comes from 127.0.0.1; otherwise it comes from where it goes to. Of version 4 alone: over
+    /// version 6 it comes from ::1 in any case.
+    pub from_loopback: bool,
 }
 
 /// One request, as the kernel takes it.
@@ -60,6 +63,10 @@ impl NetlinkRequest {
         attribute(&mut body, libc::RTA_DST, &address);
         if route.open {
             attribute(&mut body, libc::RTA_OIF, &LOOPBACK.to_ne_bytes());
+        }
+        if route.from_loopback && route.net.network().is_ipv4() {
+            let source = Ipv4Addr::LOCALHOST.octets();
+            attribute(&mut body, libc::RTA_PREFSRC, &source);
         }
         NetlinkRequest {
             bytes: message(libc::RTM_NEWROUTE, &body),
@@ -157,13 +164,30 @@ mod tests {
     #[test]
     fn a_request_has_the_layout_of_rtnetlink() {
         let net = Subnet::new("10.1.0.0".parse().unwrap(), 16).unwrap();
-        let request = NetlinkRequest::route(RangeRoute { net, open: true });
+        let request = NetlinkRequest::route(RangeRoute {
+            net,
+            open: true,
+            from_loopback: false,
+        });
         assert_eq!(request.place, "10.1.0.0/16");
         assert_eq!(request.bytes.len(), 16 + 12 + 8 + 8);
         assert_eq!(request.bytes[..4], 44_u32.to_ne_bytes());
         assert_eq!(request.bytes[16..24], [2, 16, 0, 0, 255, 4, 254, 2]);
         assert_eq!(request.bytes[28..36], [8, 0, 1, 0, 10, 1, 0, 0]);
         assert_eq!(request.bytes[36..44], [8, 0, 4, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_route_says_where_what_is_sent_comes_from() {
+        let net = Subnet::new("0.0.0.0".parse().unwrap(), 0).unwrap();
+        let route = RangeRoute {
+            net,
+            open: true,
+            from_loopback: true,
+        };
+        let request = NetlinkRequest::route(route);
+        // RTA_PREFSRC.
+        assert_eq!(request.bytes[44..], [8, 0, 7, 0, 127, 0, 0, 1]);
     }
 
     #[test]

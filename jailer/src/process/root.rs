@@ -151,6 +151,7 @@ impl<'a> RootAssembler<'a> {
                 nix::unistd::symlinkat(text.as_c_str(), self.parent(path)?, path.name.as_c_str())
             }
             ReplayStep::File { path, content } => self.make_file(path, content),
+            ReplayStep::Copy { from, path } => self.copy(from, path),
             ReplayStep::Decoy {
                 directories,
                 path,
@@ -171,6 +172,11 @@ impl<'a> RootAssembler<'a> {
                 directory,
                 attributes,
             } => self.mask(path, *directory, *attributes),
+            ReplayStep::Cover {
+                file,
+                path,
+                attributes,
+            } => self.cover(file, path, *attributes),
             ReplayStep::Overlay {
                 lower,
                 kept,
@@ -237,6 +243,20 @@ impl<'a> RootAssembler<'a> {
         Ok(())
     }
 
+    fn copy(&self, from: &OwnedFd, path: &CString) -> Result<(), Errno> {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+        let made = sys::open_beneath(self.root, path, flags, self.mode)?;
+        let (mut piece, mut at) = ([0; 1024], 0);
+        loop {
+            let length = nix::sys::uio::pread(from, &mut piece, at)?;
+            if length == 0 {
+                return Ok(());
+            }
+            write_all(&made, &piece[..length])?;
+            at += i64::try_from(length).unwrap_or(0);
+        }
+    }
+
     /// Resolves the place once, beneath the new root and without symlinks, and mounts there. A file that has just been
     /// made for it is the place itself.
     fn hang_up(&mut self, mount: &OwnedFd, path: &CString) -> Result<(), Errno> {
@@ -266,11 +286,21 @@ impl<'a> RootAssembler<'a> {
         let cover = if directory {
             empty_directory(set)
         } else {
-            empty_file(self.skeleton, set)
+            own_file(self.skeleton, c".turnkey-empty", set)
         }?;
         sys::attach(cover.as_fd(), place.as_fd())?;
         *known = Some((cover, set));
         Ok(())
+    }
+
+    /// Covers a file by one of the root's own. Where there is none, or a symlink leads to another, nothing is to cover.
+    fn cover(&self, file: &CStr, path: &CStr, set: u64) -> Result<(), Errno> {
+        let place = match sys::open_beneath(self.root, path, libc::O_PATH, 0) {
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(()),
+            opened => opened?,
+        };
+        let cover = own_file(self.skeleton, file, set)?;
+        sys::attach(cover.as_fd(), place.as_fd())
     }
 }
 
@@ -279,10 +309,10 @@ fn empty_directory(set: u64) -> Result<OwnedFd, Errno> {
     sys::new_mount(c"tmpfs", &options, set)
 }
 
-/// A file of our own: the /dev/null that others take can be somebody's symlink.
-fn empty_file(root: BorrowedFd<'_>, set: u64) -> Result<OwnedFd, Errno> {
-    let empty = sys::open_beneath(root, c".turnkey-empty", libc::O_PATH, 0)?;
-    let cover = sys::clone_tree(empty.as_fd(), false)?;
+/// A cover that is a file of our own: the /dev/null that others take can be somebody's symlink.
+fn own_file(root: BorrowedFd<'_>, file: &CStr, set: u64) -> Result<OwnedFd, Errno> {
+    let file = sys::open_beneath(root, file, libc::O_PATH, 0)?;
+    let cover = sys::clone_tree(file.as_fd(), false)?;
     let attributes = MountAttributes {
         set,
         ..MountAttributes::default()

@@ -24,6 +24,7 @@ impl RootfsStep {
             RootfsStep::Directory(_)
             | RootfsStep::Symlink { .. }
             | RootfsStep::File { .. }
+            | RootfsStep::Late(_)
             | RootfsStep::Setting { .. }
             | RootfsStep::Decoy { .. } => 0,
             RootfsStep::WritableRoot { .. } | RootfsStep::WritableDirectory { .. } => CLOSED,
@@ -31,7 +32,7 @@ impl RootfsStep {
             | RootfsStep::Tmpfs { .. }
             | RootfsStep::Overlay { .. } => CLOSED,
             RootfsStep::Bind { .. } | RootfsStep::RootEntry { .. } => CLOSED | MOUNT_ATTR_RDONLY,
-            RootfsStep::Proc { .. } | RootfsStep::Mask { .. } => {
+            RootfsStep::Proc { .. } | RootfsStep::Mask { .. } | RootfsStep::Cover { .. } => {
                 CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY
             }
             // Their nodes are what they are for.

@@ -64,7 +64,7 @@ fn link(group: &Path, ebpf: &Ebpf) -> Result<Option<Vec<(&'static str, OwnedFd)>
         let program = ebpf.program(name).ok_or(OpenError::Incomplete { name })?;
         let program = program.fd();
         let program = program.map_err(|source| explain_program(name, source))?;
-        match sys::link_to_group(program.as_fd(), group.as_fd(), hook) {
+        match sys::link_to(program.as_fd(), group.as_fd(), hook) {
             Ok(link) => links.push((name, link)),
             // css_tryget_online_from_dir() in kernel/cgroup/cgroup.c, of a group that was removed.
             Err(Errno::ENOENT | Errno::ENODEV) => return Ok(None),

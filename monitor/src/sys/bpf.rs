@@ -14,13 +14,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use aya_obj::generated::{
-    bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_prog_info, bpf_prog_type,
+    bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_map_type, bpf_prog_info, bpf_prog_type,
 };
 use nix::errno::Errno;
 use nix::libc;
 
-/// Attach points of a group's programs, `enum bpf_attach_type`.
-pub(crate) type GroupHook = bpf_attach_type;
+/// Attach points of programs, `enum bpf_attach_type`.
+pub(crate) type AttachPoint = bpf_attach_type;
 
 /// Opens a pin in the BPF file system; `BPF_OBJ_GET`.
 pub(crate) fn pinned(path: &Path) -> nix::Result<OwnedFd> {
@@ -43,15 +43,16 @@ fn c_string(path: &Path) -> nix::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)
 }
 
-/// Has a control group call a program, beside others that it calls, as long as the link is open; `BPF_LINK_CREATE`.
-pub(crate) fn link_to_group(
+/// Has a control group, or a network namespace, call a program, beside others that it calls, as long as the link is open;
+/// `BPF_LINK_CREATE`.
+pub(crate) fn link_to(
     program: BorrowedFd<'_>,
-    group: BorrowedFd<'_>,
-    hook: GroupHook,
+    target: BorrowedFd<'_>,
+    hook: AttachPoint,
 ) -> nix::Result<OwnedFd> {
     let mut attributes = no_attributes();
     attributes.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
-    attributes.link_create.__bindgen_anon_2.target_fd = group.as_raw_fd().cast_unsigned();
+    attributes.link_create.__bindgen_anon_2.target_fd = target.as_raw_fd().cast_unsigned();
     attributes.link_create.attach_type = hook as u32;
     descriptor(bpf_cmd::BPF_LINK_CREATE, &mut attributes)
 }
@@ -94,7 +95,7 @@ pub(crate) fn program_by_number(number: u32) -> nix::Result<OwnedFd> {
 }
 
 /// The numbers of the programs that a group itself calls at a hook, the first [`MOST_PROGRAMS`]; `BPF_PROG_QUERY`.
-pub(crate) fn programs_of_group(group: BorrowedFd<'_>, hook: GroupHook) -> nix::Result<Vec<u32>> {
+pub(crate) fn programs_of_group(group: BorrowedFd<'_>, hook: AttachPoint) -> nix::Result<Vec<u32>> {
     // The kernel takes 64 of one group, and answers ENOSPC beyond what there is room for (BPF_CGROUP_MAX_PROGS).
     const MOST_PROGRAMS: u32 = 64;
     let mut numbers = [0; MOST_PROGRAMS as usize];
@@ -143,12 +144,49 @@ pub(crate) fn takes_entries(function: u32) -> bool {
     const LICENSE: &CStr = c"GPL";
     let mut attributes = no_attributes();
     attributes.__bindgen_anon_3.prog_type = bpf_prog_type::BPF_PROG_TYPE_TRACING as u32;
-    attributes.__bindgen_anon_3.expected_attach_type = GroupHook::BPF_TRACE_FENTRY as u32;
+    attributes.__bindgen_anon_3.expected_attach_type = AttachPoint::BPF_TRACE_FENTRY as u32;
     attributes.__bindgen_anon_3.attach_btf_id = function;
     attributes.__bindgen_anon_3.insns = NOTHING.as_ptr().addr() as u64;
     attributes.__bindgen_anon_3.insn_cnt = COUNT;
     attributes.__bindgen_anon_3.license = LICENSE.as_ptr().addr() as u64;
     descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attributes).is_ok()
+}
+
+/// A map of so many sockets, `BPF_MAP_TYPE_SOCKMAP`; `BPF_MAP_CREATE`.
+pub(crate) fn map_of_sockets(entries: u32) -> nix::Result<OwnedFd> {
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_1.map_type = bpf_map_type::BPF_MAP_TYPE_SOCKMAP as u32;
+    attributes.__bindgen_anon_1.key_size = size_of_in_u32::<u32>();
+    attributes.__bindgen_anon_1.value_size = size_of_in_u32::<u64>();
+    attributes.__bindgen_anon_1.max_entries = entries;
+    descriptor(bpf_cmd::BPF_MAP_CREATE, &mut attributes)
+}
+
+/// Puts a socket into a map of sockets; `BPF_MAP_UPDATE_ELEM`. It leaves the map when it is closed.
+pub(crate) fn put_socket(
+    map: BorrowedFd<'_>,
+    index: u32,
+    socket: BorrowedFd<'_>,
+) -> nix::Result<()> {
+    let value = u64::from(socket.as_raw_fd().cast_unsigned());
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_2.map_fd = map.as_raw_fd().cast_unsigned();
+    attributes.__bindgen_anon_2.key = (&raw const index).addr() as u64;
+    attributes.__bindgen_anon_2.__bindgen_anon_1.value = (&raw const value).addr() as u64;
+    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attributes).map(drop)
+}
+
+/// Loads a program that chooses sockets, `BPF_PROG_TYPE_SK_LOOKUP`; `BPF_PROG_LOAD`.
+pub(crate) fn load_lookup(instructions: &[u64]) -> nix::Result<OwnedFd> {
+    const LICENSE: &CStr = c"GPL";
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_3.prog_type = bpf_prog_type::BPF_PROG_TYPE_SK_LOOKUP as u32;
+    attributes.__bindgen_anon_3.expected_attach_type = AttachPoint::BPF_SK_LOOKUP as u32;
+    attributes.__bindgen_anon_3.insns = instructions.as_ptr().addr() as u64;
+    attributes.__bindgen_anon_3.insn_cnt =
+        u32::try_from(instructions.len()).map_err(|_| Errno::E2BIG)?;
+    attributes.__bindgen_anon_3.license = LICENSE.as_ptr().addr() as u64;
+    descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attributes)
 }
 
 /// The kernel's description of an object; `BPF_OBJ_GET_INFO_BY_FD`.

@@ -141,7 +141,7 @@ impl<'a> SideAllowances<'a> {
         let address: std::net::SocketAddr = address.parse().ok()?;
         let policy = self.policy?;
         match policy.network.mode {
-            NetworkMode::Loopback | NetworkMode::Allow
+            NetworkMode::Loopback | NetworkMode::Sinkhole | NetworkMode::Allow
                 if address.ip().to_canonical().is_loopback() =>
             {
                 None
@@ -153,14 +153,17 @@ impl<'a> SideAllowances<'a> {
                     act != "send" && endpoint::allows(&policy.network.allow, &[], host, port);
                 (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
             }
-            NetworkMode::Host => {
+            NetworkMode::Sinkhole | NetworkMode::Host => {
                 let on = match act {
                     "connect" => AttemptKind::Connect,
                     "send" => AttemptKind::Send,
                     _ => AttemptKind::Bind,
                 };
                 let mut rules = policy.rules.clone();
-                rules.extend(endpoint::rules_of_host(&policy.rules));
+                rules.extend(match policy.network.mode {
+                    NetworkMode::Sinkhole => endpoint::rules_of_sinkhole(&policy.rules),
+                    _ => endpoint::rules_of_host(&policy.rules),
+                });
                 let attempt = Attempt {
                     address: Some(address),
                     actor,

@@ -204,7 +204,7 @@ fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
     Attempt {
         to_itself: matches!(
             policy.network.mode,
-            NetworkMode::Loopback | NetworkMode::Allow
+            NetworkMode::Loopback | NetworkMode::Sinkhole | NetworkMode::Allow
         ) && attempt.on != AttemptKind::Bind
             && attempt
                 .address

@@ -94,6 +94,17 @@ impl TreeRow {
                 why: Some("covered where the kernel has it".to_owned()),
                 ..row("mask", path)
             },
+            RootfsStep::Late(path) => TreeRow {
+                why: Some(
+                    "the certificate of the sinkhole's authority, made for each run".to_owned(),
+                ),
+                ..row("file", path)
+            },
+            RootfsStep::Cover { file, path } => TreeRow {
+                source: Some(shown(file)),
+                why: Some("the sinkhole's authority, where the file is there".to_owned()),
+                ..row("cover", path)
+            },
             RootfsStep::Terminals(path) => row("devpts", path),
             RootfsStep::WritableRoot { size } => TreeRow {
                 size: Some(*size),

@@ -205,9 +205,10 @@ impl ServeConfig {
 }
 
 /// The modes of networks, by their names.
-const NETWORKS: [(&str, NetworkMode); 4] = [
+const NETWORKS: [(&str, NetworkMode); 5] = [
     ("none", NetworkMode::None),
     ("loopback", NetworkMode::Loopback),
+    ("sinkhole", NetworkMode::Sinkhole),
     ("allow", NetworkMode::Allow),
     ("host", NetworkMode::Host),
 ];
@@ -336,7 +337,10 @@ mod tests {
         for (text, word) in [
             ("max_runing = 3", "max_runing"),
             ("max_running = 0", "at least 1"),
-            ("networks = [\"internet\"]", "none, loopback, allow, host"),
+            (
+                "networks = [\"internet\"]",
+                "none, loopback, sinkhole, allow, host",
+            ),
             ("profiles = [\"pythn\"]", "not shipped"),
             ("[limits]\nmemory = \"much\"", "limits"),
         ] {
