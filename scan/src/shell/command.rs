@@ -57,6 +57,9 @@ const PROTECTIONS: &[&str] = &[
 impl Walk<'_> {
     /// A command, judged; what it prints.
     pub fn command(&mut self, words: &[Value], input: &Value) -> Value {
+        if !self.judge.spend(words.len()) {
+            return Value::default();
+        }
         if let Some(output) = self.call(words) {
             return output;
         }
