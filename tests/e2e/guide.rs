@@ -78,6 +78,11 @@ fn a_service_for_users_without_privileges() {
 }
 
 #[test]
+fn scripts_before_they_run() {
+    walk(include_str!("../../docs/guide/scan.md"));
+}
+
+#[test]
 fn runs_that_live() {
     // Other runs of this host would be in the lists.
     network_of_its_own();
