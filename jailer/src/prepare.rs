@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::sys::stat::Mode;
 use turnkey_policy::{Layer, NetworkMode, RootMode, SyscallPolicy};
 
 use crate::c_string::c_string;
@@ -527,7 +528,9 @@ fn uncovered(tree: Option<&WritableTree>) -> Result<Option<OwnedFd>, JailError> 
     let made = tree.map(|_| {
         let apart = rootfs::memory(1 << 20)?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-        sys::open_beneath(apart.as_fd(), c".turnkey-probe", flags, 0o444)?;
+        let probe = sys::open_beneath(apart.as_fd(), c".turnkey-probe", flags, 0o444)?;
+        // The caller's umask may withhold that.
+        nix::sys::stat::fchmod(&probe, Mode::from_bits_truncate(0o444))?;
         Ok(apart)
     });
     made.transpose().map_err(|source| JailError::System {

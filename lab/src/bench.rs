@@ -14,15 +14,15 @@ mod floor;
 mod goals;
 mod kill;
 mod leak;
-mod machine;
+pub mod machine;
 mod page;
 mod pairs;
-mod peers;
+pub mod peers;
 mod plots;
-mod rounds;
+pub mod rounds;
 mod scale;
 mod served;
-mod stage;
+pub mod stage;
 mod start;
 mod statistics;
 mod steps;
@@ -104,7 +104,7 @@ struct Bench {
 /// Measures, prints the page, and writes it where that is wanted.
 pub fn run(arguments: &BenchArguments) -> Result<()> {
     if !arguments.inside {
-        return into_a_namespace();
+        return into_a_namespace(&[PackageList::Build, PackageList::Examples]);
     }
     let docs = workspace::root().join(DOCS);
     let baseline = arguments
@@ -251,12 +251,13 @@ fn compare(baseline: &Baseline, findings: &Findings) -> Result<()> {
 }
 
 /// Becomes the same command, with everybody installed who can be, where mounts are nobody else's.
-fn into_a_namespace() -> Result<()> {
+/// Becomes this command again, with `--inside`, in a mount namespace of its own.
+pub fn into_a_namespace(needs: &[PackageList]) -> Result<()> {
     let ours = fs::metadata("/proc/self").context("cannot tell which user this is")?;
     if ours.uid() != 0 {
         bail!("only root loads programs into the kernel, and becomes somebody else");
     }
-    setup::ensure(&[PackageList::Build, PackageList::Examples])?;
+    setup::ensure(needs)?;
     if let Err(error) = setup::ensure(&[PackageList::Peers]) {
         eprintln!("goes on without: {error:#}");
     }

@@ -1,5 +1,6 @@
 //! `cargo lab`: what measures turnkey and shows it, one file per subcommand.
 
+mod audit;
 mod bench;
 mod corpus;
 mod demo;
@@ -27,6 +28,8 @@ enum LabTask {
     Mbpp(mbpp::MbppArguments),
     /// Measures what turnkey costs, beside others, and writes docs/benchmarks.md
     Bench(bench::BenchArguments),
+    /// Measures turnkey and others from inside, by `turnkey audit`, and writes docs/audit.md
+    Audit(audit::Arguments),
     /// Runs a corpus of risky programs in the jail, sees from outside what becomes of each, and writes docs/corpus.md
     Corpus(corpus::CorpusArguments),
     /// Runs a hostile example and keeps what it said in README.md
@@ -54,6 +57,7 @@ fn perform(task: &LabTask) -> Result<()> {
         LabTask::Demo(arguments) => demo::run(arguments),
         LabTask::Mbpp(arguments) => mbpp::run(arguments),
         LabTask::Bench(arguments) => bench::run(arguments),
+        LabTask::Audit(arguments) => audit::run(arguments),
         LabTask::Corpus(arguments) => corpus::run(arguments),
         LabTask::Readme(arguments) => readme::run(arguments),
         LabTask::Scan(arguments) => scan::run(arguments),

@@ -8,32 +8,46 @@ use sha2::{Digest, Sha256};
 /// Bytes of an ELF file, and the digest that names them.
 #[derive(Clone, Debug)]
 pub struct ObjectFile<'o> {
-    pub(crate) bytes: &'o [u8],
-    digest: Option<Cow<'o, str>>,
+    content: Content<'o>,
+    digest: Option<&'o str>,
+}
+
+#[derive(Clone, Debug)]
+enum Content<'o> {
+    Bytes(&'o [u8]),
+    Packed(fn() -> Vec<u8>),
 }
 
 impl<'o> ObjectFile<'o> {
-    /// An object of which the SHA-256 is known, in lower-case hexadecimal: to take it over two megabytes is more
-    /// work than all else that a run does to find programs that are loaded.
+    /// An object that is unpacked when it is loaded. Its SHA-256, in lower-case hexadecimal, is given where it is known:
+    /// to take it over two megabytes is more work than all else that a run does to find programs that are loaded.
     #[must_use]
-    pub fn known(bytes: &'o [u8], sha256: &'o str) -> Self {
+    pub fn packed(unpack: fn() -> Vec<u8>, sha256: Option<&'o str>) -> Self {
         Self {
-            bytes,
-            digest: Some(sha256.into()),
+            content: Content::Packed(unpack),
+            digest: sha256,
+        }
+    }
+
+    /// The ELF file.
+    pub(crate) fn bytes(&self) -> Cow<'o, [u8]> {
+        match self.content {
+            Content::Bytes(bytes) => Cow::Borrowed(bytes),
+            Content::Packed(unpack) => Cow::Owned(unpack()),
         }
     }
 
     /// The digest, as text.
-    pub(crate) fn digest(&self) -> Cow<'_, str> {
+    pub(crate) fn digest(&self) -> Cow<'o, str> {
         let taken = || {
-            let digest = Sha256::digest(self.bytes);
+            let digest = Sha256::digest(self.bytes());
             digest.iter().fold(String::new(), |mut text, byte| {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "{byte:02x}");
                 text
             })
         };
-        match &self.digest {
+        match self.digest {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(taken()),
         }
@@ -43,7 +57,7 @@ impl<'o> ObjectFile<'o> {
 impl<'o> From<&'o [u8]> for ObjectFile<'o> {
     fn from(bytes: &'o [u8]) -> Self {
         Self {
-            bytes,
+            content: Content::Bytes(bytes),
             digest: None,
         }
     }
@@ -55,9 +69,12 @@ mod tests {
 
     #[test]
     fn digest_is_that_of_the_bytes_unless_it_is_known() {
+        const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let taken = ObjectFile::from(b"abc".as_slice());
-        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(taken.digest(), known);
-        assert_eq!(ObjectFile::known(b"", known).digest(), known);
+        assert_eq!(taken.digest(), ABC);
+        let unpacked = ObjectFile::packed(|| b"abc".to_vec(), None);
+        assert_eq!(unpacked.digest(), ABC);
+        let known = ObjectFile::packed(Vec::new, Some(ABC));
+        assert_eq!(known.digest(), ABC);
     }
 }

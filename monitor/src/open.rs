@@ -207,7 +207,7 @@ fn open_at(
         }
         Err(alone) => alone,
     };
-    own(object.bytes, rules, level).map(|own| Loaded {
+    own(&object.bytes(), rules, level).map(|own| Loaded {
         origin: Origin::Alone(alone),
         ..own
     })

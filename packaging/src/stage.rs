@@ -193,7 +193,7 @@ fn control(size: u64) -> String {
          Section: admin\n\
          Priority: optional\n\
          Installed-Size: {size}\n\
-         Suggests: uidmap\n\
+         Suggests: git, uidmap\n\
          Description: jail with eBPF monitoring for programs that nobody trusts\n \
          turnkey runs a program in a jail, watches from inside the kernel what it does,\n \
          kills it the moment it breaks the rules, and says what happened.\n",

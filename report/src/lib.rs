@@ -58,7 +58,7 @@ pub use act::{accesses, address_text, asked};
 pub use aggregate::{Aggregator, Observations};
 pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};
-pub use clock::Clock;
+pub use clock::{Clock, read as read_date};
 pub use ending::{AttachmentEnding, Ending, Evidence, NotStarted, RunEnding};
 pub use errno::errno_name;
 pub use events::{EventLines, EventWriter};

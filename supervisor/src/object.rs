@@ -1,38 +1,35 @@
-//! The eBPF object, built by `cargo xtask ebpf` and carried in this command.
+//! The eBPF object, built by `cargo xtask ebpf` and carried in this command, packed.
 
+use miniz_oxide::inflate::decompress_to_vec;
 use turnkey_monitor::ObjectFile;
 
 /// The object of this command.
-#[cfg(not(feature = "probe-log"))]
 pub fn object() -> ObjectFile<'static> {
-    ObjectFile::known(OBJECT, object_sha256(LOCK))
+    ObjectFile::packed(unpack, known_sha256())
 }
 
-/// The object of this command.
-#[cfg(feature = "probe-log")]
-pub fn object() -> ObjectFile<'static> {
-    OBJECT.into()
+/// By build.rs, as a raw deflate stream.
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/turnkey.bpf.o.deflate"));
+
+/// The bytes that build.rs packed. A stream that is not whole, which a test excludes, gives none: they are no object.
+fn unpack() -> Vec<u8> {
+    decompress_to_vec(PACKED).unwrap_or_default()
 }
 
 /// Written together with the object, and held against it by `cargo xtask ebpf --check`.
 #[cfg(not(feature = "probe-log"))]
-const LOCK: &str = include_str!("../../monitor/bpf/turnkey.bpf.lock");
-
-/// The digest of the object, as the lock has it.
-#[cfg(not(feature = "probe-log"))]
-fn object_sha256(lock: &str) -> &str {
-    let mut lines = lock.lines();
+fn known_sha256() -> Option<&'static str> {
+    const LOCK: &str = include_str!("../../monitor/bpf/turnkey.bpf.lock");
+    let mut lines = LOCK.lines();
     let known = lines.find_map(|line| line.strip_prefix("object_sha256 = "));
-    known.unwrap_or_default().trim_matches('"')
+    known.map(|text| text.trim_matches('"'))
 }
 
-/// Aligned for an ELF reader.
-#[cfg(not(feature = "probe-log"))]
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../monitor/bpf/turnkey.bpf.o");
-
-/// The one with lines, for work on the programs.
+/// The object with lines has no lock.
 #[cfg(feature = "probe-log")]
-static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("TURNKEY_LOG_OBJECT"));
+fn known_sha256() -> Option<&'static str> {
+    None
+}
 
 #[cfg(all(test, not(feature = "probe-log")))]
 mod tests {
@@ -42,8 +39,8 @@ mod tests {
 
     #[test]
     fn the_lock_knows_the_object() {
-        let digest = Sha256::digest(OBJECT);
+        let digest = Sha256::digest(unpack());
         let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(object_sha256(LOCK), text);
+        assert_eq!(known_sha256(), Some(text.as_str()));
     }
 }

@@ -1,6 +1,9 @@
 //! What the program sees of the host's files, and what it can change.
 
-use turnkey_tests::{Mount, Run, scratch};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use turnkey_tests::{Mount, Ran, Run, scratch};
 
 #[test]
 fn writes_to_the_workspace_are_thrown_away_and_told() {
@@ -376,4 +379,42 @@ fn what_is_given_by_name_can_be_used_and_not_listed() {
         }),
         "the attempt is told, and what stopped it",
     );
+}
+
+/// A run whose caller withholds these rights from what it makes.
+fn under_umask(umask: &str, run: Run, script: &str) -> Ran {
+    let plain = run.command(&["/bin/sh", "-c", script]);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "umask $0; exec \"$@\"", umask]);
+    command
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(run.path());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().expect("a shell can be started");
+    run.end(child, Instant::now())
+}
+
+#[test]
+fn the_tree_is_the_same_under_every_umask_and_the_program_inherits_it() {
+    let list =
+        "umask; find / -path /proc -prune -o -path '/usr/*' -prune -o -printf '%m %p\\n' | sort";
+    for root in ["read-only", "overlay"] {
+        let profile = format!("[filesystem]\nroot_mode = \"{root}\"\n");
+        let run = || Run::new().option("--unmonitored").profile(&profile);
+        let usual = under_umask("0022", run(), list);
+        usual.expect_code(0);
+        usual.expect(usual.stdout.lines().count() > 100, "the control: a tree");
+        for umask in ["0000", "0077", "0777"] {
+            let ran = under_umask(umask, run(), list);
+            ran.expect_code(0);
+            ran.expect(
+                ran.stdout.replacen(umask, "0022", 1) == usual.stdout,
+                "the tree is as under 022, and the program's own umask the caller's",
+            );
+        }
+    }
 }

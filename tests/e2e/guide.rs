@@ -72,6 +72,16 @@ fn receivers_of_alerts() {
     walk(include_str!("../../docs/guide/sinks.md"));
 }
 
+expected!(
+    a_sandbox_from_inside: at_night,
+    "a run for each probe that a rule ends; `audit::` has what it says by day"
+);
+#[test]
+fn a_sandbox_from_inside() {
+    network_of_its_own();
+    walk(include_str!("../../docs/guide/audit.md"));
+}
+
 #[test]
 fn a_service_for_users_without_privileges() {
     walk(include_str!("../../docs/guide/service.md"));
@@ -80,6 +90,11 @@ fn a_service_for_users_without_privileges() {
 #[test]
 fn scripts_before_they_run() {
     walk(include_str!("../../docs/guide/scan.md"));
+}
+
+#[test]
+fn a_gate_and_an_attestation() {
+    walk(include_str!("../../docs/guide/gate.md"));
 }
 
 #[test]

@@ -12,6 +12,8 @@ expected!(
 mod again;
 mod allowed;
 mod attach;
+mod attest;
+mod audit;
 mod behaviours;
 mod bombs;
 mod check;
@@ -26,6 +28,7 @@ mod faults;
 mod faults_of_the_monitor;
 mod files;
 mod filesystem;
+mod gate;
 mod guide;
 mod host_network;
 mod hostile;

@@ -257,7 +257,7 @@ for name in ('/etc/shadow', '/proc/%d/mem' % os.getppid()):
 }
 
 /// The tools that people read SARIF with, where this machine has them: `pip install sarif-tools check-jsonschema`.
-fn read_by_others(log: &[u8], results: usize) {
+pub fn read_by_others(log: &[u8], results: usize) {
     let place = scratch();
     let file = place.path().join("turnkey.sarif");
     std::fs::write(&file, log).expect("a test can write its own directory");

@@ -7,7 +7,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
+mod attest;
+mod audit;
 mod export;
+mod gate;
 mod layers;
 mod live;
 mod monitor;
@@ -21,7 +24,10 @@ pub mod suggestion;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
+pub use attest::{AttestArguments, VerifyArguments};
+pub use audit::{AuditArguments, AuditProbeArguments};
 pub use export::ExportArguments;
+pub use gate::GateArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
@@ -93,12 +99,27 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Judge what a model has written between two commits: scan it, run tests in the jail, compare behaviour with the base.
+    #[command(after_help = gate::EXIT_CODES)]
+    Gate(GateArguments),
+    /// Sign what a report says of a run, for what came of it: an in-toto statement in a DSSE envelope.
+    #[command(after_help = attest::ATTEST_CODES)]
+    Attest(AttestArguments),
+    /// Verify the signature of an attestation, and that it says what is wanted before a deployment.
+    #[command(after_help = attest::VERIFY_CODES)]
+    Verify(VerifyArguments),
     /// Print the plan of a run, in order, without running it; or the rule that decides on an attempt,
     /// and why.
     Explain(ExplainArguments),
     /// Test what this host can enforce for this caller, and name the fix for the rest.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Measure a sandbox from inside, turnkey's own or another: what a program in it can run, reach, learn and leave behind.
+    #[command(after_help = audit::AUDIT_HELP)]
+    Audit(AuditArguments),
+    /// The probe that `audit` runs in a sandbox.
+    #[command(hide = true)]
+    AuditProbe(AuditProbeArguments),
     /// Convert the settings of another tool to a profile: an OCI seccomp profile, or settings of
     /// sandbox-runtime.
     #[command(after_help = IMPORT_CODES)]

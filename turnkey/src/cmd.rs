@@ -1,11 +1,14 @@
 //! The commands, a file for each.
 
 pub mod attach;
+pub mod attest;
+pub mod audit;
 pub mod check;
 pub mod diff;
 pub mod doctor;
 pub mod events;
 pub mod explain;
+pub mod gate;
 pub mod import;
 pub mod layers;
 pub mod learn;
@@ -20,3 +23,4 @@ pub mod scan;
 pub mod schema;
 pub mod serve;
 pub mod top;
+pub mod verify;

@@ -5,6 +5,7 @@
     allow(clippy::disallowed_methods, reason = "a test makes its own files")
 )]
 
+mod attestation;
 mod cli;
 mod cmd;
 mod colour;
@@ -12,6 +13,7 @@ mod failure;
 mod output;
 mod own_process;
 mod progress;
+mod strict_json;
 mod terminal;
 
 use std::ffi::OsString;
@@ -74,9 +76,14 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),
         cli::TurnkeyCommand::Diff(arguments) => cmd::diff::diff(&arguments),
+        cli::TurnkeyCommand::Attest(arguments) => cmd::attest::attest(&arguments),
+        cli::TurnkeyCommand::Gate(arguments) => cmd::gate::gate(&arguments),
+        cli::TurnkeyCommand::Verify(arguments) => cmd::verify::verify(&arguments),
         cli::TurnkeyCommand::Check(arguments) => cmd::check::check(&arguments),
         cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),
         cli::TurnkeyCommand::Doctor(arguments) => cmd::doctor::doctor(&arguments),
+        cli::TurnkeyCommand::Audit(arguments) => cmd::audit::audit(&arguments),
+        cli::TurnkeyCommand::AuditProbe(arguments) => cmd::audit::probe(&arguments),
         cli::TurnkeyCommand::Import(arguments) => cmd::import::import(&arguments),
         cli::TurnkeyCommand::Scan(arguments) => cmd::scan::scan(&arguments),
         cli::TurnkeyCommand::Schema(arguments) => cmd::schema::schema(&arguments),

@@ -6,6 +6,8 @@
 
 #![expect(unsafe_code, reason = "how the C library gives memory")]
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
@@ -23,6 +25,26 @@ pub fn end(status: u8) -> ! {
 extern "C" fn aborted(_: libc::c_int) {
     turnkey_supervisor::restore_all();
     end(crate::FAILED)
+}
+
+/// The last signal that [`note`] was asked to keep; 0 without one.
+static NOTED: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn noted(signal: libc::c_int) {
+    NOTED.store(signal, Ordering::Relaxed);
+}
+
+/// From now on, these signals are kept for [`take_noted`] and end nothing. A program that this process becomes or starts has
+/// their own meanings again.
+pub fn note(signals: &[Signal]) {
+    for signal in signals {
+        answer(*signal, SigHandler::Handler(noted));
+    }
+}
+
+/// A signal that was noted since the last call.
+pub fn take_noted() -> Option<Signal> {
+    Signal::try_from(NOTED.swap(0, Ordering::Relaxed)).ok()
 }
 
 /// Call it first: it tells of memory that is not asked for yet.
@@ -46,6 +68,7 @@ pub fn settle_memory_and_signals() {
 
 fn answer(signal: Signal, handler: SigHandler) {
     let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
-    // SAFETY: the only handler there is allocates nothing, waits for no lock, makes system calls alone, and does not return.
+    // SAFETY: of the two handlers there are, one stores a number, and the other makes system calls alone and does not return. Neither
+    // allocates or waits for a lock.
     let _ = unsafe { sigaction(signal, &action) };
 }

@@ -253,6 +253,8 @@ fn confine(
     step(ChildStep::Identity, whole(become_jail_user(orders)))?;
     // A change of user takes the death signal back.
     step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
+    // The tree is the same whatever the caller withholds from files of its own, which the program inherits.
+    let withheld = nix::sys::stat::umask(Mode::empty());
     let root = make_root(orders).map_err(|errno| (ChildStep::Root, (0, errno)))?;
     step(
         ChildStep::Rootfs,
@@ -263,6 +265,7 @@ fn confine(
     )?;
     drop(root);
     step(ChildStep::Pivot, whole(pivot(orders.tree.is_some())))?;
+    nix::sys::stat::umask(withheld);
     // In the tree that the program will see, where its terminal has a name; before Landlock, so that no right is needed for it.
     let streams = terminal::arrange(&orders.streams, ChildSender(control));
     let streams = streams.map_err(|errno| (ChildStep::Terminal, (0, errno)))?;

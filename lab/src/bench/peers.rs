@@ -2,7 +2,7 @@
 //! read-only system, no privileges, a filter of system calls where they have one.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -157,6 +157,25 @@ impl Present {
         Ok(stage.as_user(&words))
     }
 
+    /// The command of a shell that runs whatever program stands behind it.
+    pub fn for_any_program(&self, stage: &BenchStage) -> Result<String> {
+        let mut words = self.flags.clone();
+        if self.takes_a_bundle() {
+            let bundle = runc_bundle(stage, &["any"])?;
+            // The user's own, so that the script below may write it.
+            let config = Path::new(&bundle).join("config.json");
+            chown(config, Some(BenchStage::user()), Some(BenchStage::user()))?;
+            let script = stage.path("run-bundle");
+            stage.write(&script, RUN_BUNDLE)?;
+            let script = script.to_string_lossy().into_owned();
+            words.splice(0..0, ["python3".into(), script, bundle]);
+        }
+        let quoted = words
+            .iter()
+            .map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+        Ok(quoted.collect::<Vec<_>>().join(" "))
+    }
+
     /// Whether it reads the program from a file.
     fn takes_a_bundle(&self) -> bool {
         self.name == RUNC
@@ -166,6 +185,18 @@ impl Present {
 /// The words after its flags. The bundle's `config.json` names the program, seven namespaces, no capabilities and
 /// read-only directories of the system.
 const RUNC_BUNDLE: [&str; 3] = ["--bundle", "BUNDLE", "turnkey-bench"];
+
+/// Names the program in a bundle, and runs it. Arguments: the bundle, runc's words to `run`, the program's.
+const RUN_BUNDLE: &str = r#"
+import json, os, sys
+bundle, rest = sys.argv[1], sys.argv[2:]
+runc, program = rest[:rest.index("run") + 1], rest[rest.index("run") + 1:]
+config = bundle + "/config.json"
+settings = json.load(open(config))
+settings["process"]["args"] = program
+json.dump(settings, open(config, "w"))
+os.execvp(runc[0], runc + ["--bundle", bundle, f"turnkey-audit-{os.getpid()}"])
+"#;
 
 /// Directories at the top that programs need: those of their own, and links into `/usr`.
 fn system() -> Vec<(String, Option<String>)> {

@@ -103,7 +103,7 @@ fn load_locked(
     let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
     let finished = fill(
         (&unfinished, &folder.name()),
-        (object.bytes, level),
+        (&object.bytes(), level),
         tier,
         slots,
     )

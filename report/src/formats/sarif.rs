@@ -52,20 +52,25 @@ fn rule(finding: &Finding) -> Value {
         "defaultConfiguration": { "level": level(finding.severity) },
         "properties": {
             "severity": finding.severity.name(),
-            // A number in a text from 0 to 10, by which viewers sort.
-            "security-severity": match finding.severity {
-                Severity::Info => "0.0",
-                Severity::Low => "2.0",
-                Severity::Medium => "5.0",
-                Severity::High => "8.0",
-                Severity::Critical => "9.5",
-            },
+            "security-severity": security_severity(finding.severity),
             "tags": std::iter::once("security").chain(finding.technique.as_deref()).collect::<Vec<_>>(),
         },
     })
 }
 
-fn level(severity: Severity) -> &'static str {
+/// A number in a text from 0 to 10, by which viewers sort.
+pub fn security_severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "0.0",
+        Severity::Low => "2.0",
+        Severity::Medium => "5.0",
+        Severity::High => "8.0",
+        Severity::Critical => "9.5",
+    }
+}
+
+/// The level of a result.
+pub fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Info | Severity::Low => "note",
         Severity::Medium => "warning",

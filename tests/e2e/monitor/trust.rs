@@ -8,8 +8,8 @@ use super::rule;
 use crate::faults::{Attempt, MARK, attempt, undisturbed};
 use crate::tracer::{Call, Fault, PRETEND, Role};
 
-/// As the profile has it: the monitor is required.
-const WATCHED: &str = "--network none";
+/// The monitor is required, as the profile has it, and each run loads its own programs, in the same calls.
+const WATCHED: &str = "--network none --leave-nothing";
 
 /// Commands of bpf(2): BPF_MAP_UPDATE_ELEM for the group that rules are for,
 /// BPF_RAW_TRACEPOINT_OPEN, and BPF_LINK_CREATE for the programs of the group.
@@ -48,12 +48,60 @@ fn pretend(options: &str, init: Option<usize>, (role, command): (Role, u64), nth
 }
 
 expected!(
+    m33_a_group_that_is_not_entered_is_found_out: at_night,
+    "a run under ptrace for each entry that is not made; `m33_a_run_whose_start` has one by day"
+);
+#[test]
+fn m33_a_group_that_is_not_entered_is_found_out() {
+    found_out(|made| {
+        let updates = made(ENTER);
+        vec![
+            // The entries of the last two canaries; then the jail's own, when it is about to start.
+            (ENTER, updates - 1, UNKNOWN_GROUP),
+            (ENTER, updates, UNKNOWN_GROUP),
+            (ADOPT, 0, "the kernel does not take the jail"),
+        ]
+    });
+}
+
+expected!(
     m33_programs_that_are_loaded_and_do_not_act_are_found_out: at_night,
     "a run under ptrace for each program that does not act; `m33_a_run_whose_start` has one by \
      day"
 );
 #[test]
 fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
+    found_out(|_| {
+        vec![
+            (ATTACH, 0, KILL),
+            (ATTACH, 1, "no record of its deadly open"),
+            (ATTACH, 2, "no record of its raw socket"),
+            (ATTACH, 4, "no record of its child"),
+            (ATTACH, 5, "no record of its end"),
+        ]
+    });
+}
+
+expected!(
+    m33_refusals_of_the_group_that_do_not_act_are_found_out: at_night,
+    "a run under ptrace for each program that does not act; `m33_a_run_whose_start` has one by \
+     day"
+);
+#[test]
+fn m33_refusals_of_the_group_that_do_not_act_are_found_out() {
+    found_out(|made| {
+        let links = made(LINK);
+        // The last seven are those that the canary tries.
+        (links - 6..=links).map(|nth| (LINK, nth, REFUSE)).collect()
+    });
+}
+
+/// A call that only pretends: whose, which of them (0 for all), and the words that tell of it.
+type Pretence = ((Role, u64), u32, &'static str);
+
+/// Each of these alone ends a run before its program starts, and the error says what does not act. They are chosen by
+/// how many calls of each kind a run makes that is left alone.
+fn found_out(pretended: impl Fn(&dyn Fn((Role, u64)) -> u32) -> Vec<Pretence>) {
     nothing_is_loaded();
     // Its own control: the same run, left alone, is watched and comes to its end.
     let (calls, init) = undisturbed(WATCHED);
@@ -61,21 +109,7 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
         let number = libc::SYS_bpf;
         calls[&(role, Call { number, which })]
     };
-    let (updates, links) = (made(ENTER), made(LINK));
-    // The last seven are those that the canary tries.
-    let links = (links - 6..=links).map(|nth| (LINK, nth, REFUSE));
-    let others = [
-        // The entries of the last two canaries; then the jail's own, when it is about to start.
-        (ENTER, updates - 1, UNKNOWN_GROUP),
-        (ENTER, updates, UNKNOWN_GROUP),
-        (ADOPT, 0, "the kernel does not take the jail"),
-        (ATTACH, 0, KILL),
-        (ATTACH, 1, "no record of its deadly open"),
-        (ATTACH, 2, "no record of its raw socket"),
-        (ATTACH, 4, "no record of its child"),
-        (ATTACH, 5, "no record of its end"),
-    ];
-    for (whose, nth, says) in others.into_iter().chain(links) {
+    for (whose, nth, says) in pretended(&made) {
         let tried = pretend(WATCHED, init, whose, nth);
         let story = format!("{whose:?} {nth}: {}", tried.error);
         assert_eq!(tried.traced.code, 125, "{story}");
@@ -92,7 +126,7 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
 #[test]
 fn m33_a_run_whose_start_was_not_seen_is_not_clean() {
     nothing_is_loaded();
-    let options = format!("{WATCHED} --leave-nothing --on-loss fail");
+    let options = format!("{WATCHED} --on-loss fail");
     let (_, init) = undisturbed(&options);
     let tried = pretend(&options, init, ATTACH, TRACEPOINT_OF_EXEC);
     assert_eq!(tried.traced.code, 120, "{}", tried.error);

@@ -51,6 +51,17 @@ pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
     Ok(if new.is_empty() { 0 } else { NEW })
 }
 
+/// The acts of one run that another has not done, by their reports.
+///
+/// # Errors
+/// When one is no report.
+pub fn between(a: &serde_json::Value, b: &serde_json::Value) -> anyhow::Result<Vec<NewEntry>> {
+    let (a, b) = (RunUses::read(a)?, RunUses::read(b)?);
+    let allowances = SideAllowances::of_report(&a);
+    let new: BTreeSet<NewEntry> = b.beyond(&allowances).collect();
+    Ok(new.into_iter().collect())
+}
+
 /// An act or allowance of `B`, and not of `A`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NewEntry {
