@@ -3,6 +3,7 @@
 
 mod command;
 mod lex;
+mod manage;
 mod options;
 mod transfer;
 mod walk;

@@ -24,7 +24,7 @@ const TOO_GRAVE: u8 = 1;
 pub struct ScannedScript {
     /// The script's path, escaped; `-` for standard input.
     pub path: String,
-    /// What was found in it.
+    /// The findings in it, and the rest of what its text tells.
     pub scan: Scan,
     /// The command that runs it in a fitting jail.
     command: Option<String>,

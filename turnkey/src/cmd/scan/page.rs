@@ -1,4 +1,4 @@
-//! What was found, for programs: schema turnkey.scan/v1.
+//! The findings for programs: schema turnkey.scan/v1.
 
 use serde::Serialize;
 use turnkey_scan::{Finding, Import, Needs};
@@ -12,7 +12,7 @@ pub struct ScanPage<'s> {
     /// The highest of all.
     score: u32,
     files: Vec<ScriptEntry<'s>>,
-    /// What was not looked at.
+    /// The files that were not looked at.
     left_out: Vec<LeftOutEntry>,
 }
 

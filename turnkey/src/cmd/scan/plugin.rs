@@ -38,7 +38,7 @@ pub struct PluginWord {
     pub failed: Option<String>,
     /// By the weights of its own findings.
     pub score: u32,
-    /// Its findings, in its order.
+    /// The findings, in the command's order.
     pub findings: Vec<PluginFinding>,
 }
 
@@ -118,7 +118,7 @@ fn read(answer: &[u8]) -> Result<Vec<PluginFinding>, String> {
     }
 }
 
-/// What a command prints within the time, when it ends well.
+/// The output of a command within the time, when it ends well.
 fn answer(command: &str, source: &Source, patience: Duration) -> Result<Vec<u8>, String> {
     let mut child = Command::new("/bin/sh")
         .args(["-c", command])

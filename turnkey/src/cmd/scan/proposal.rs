@@ -48,7 +48,7 @@ fn is_shown(path: &str) -> bool {
         let rest = path.strip_prefix(*directory);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    path == "/" || SHOWN.iter().any(|directory| below(directory))
+    path == "/" || SHOWN.iter().any(below)
 }
 
 /// True for words that every shell takes as they are.

@@ -1,4 +1,4 @@
-//! What was found as SARIF 2.1.0, for tools that show results of analyses.
+//! The findings as SARIF 2.1.0, for tools that show results of analyses.
 
 use serde_json::{Value, json};
 use turnkey_report::formats::sarif::{SourceRoot, artifact};

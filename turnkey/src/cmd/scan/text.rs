@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! The findings for people.
 
 use std::io::{self, Write};
 
@@ -87,7 +87,7 @@ pub fn write_script(script: &ScannedScript, out: &mut impl Write, colour: bool) 
     Ok(())
 }
 
-/// What another scanner says.
+/// The word of another scanner.
 fn write_word(word: &PluginWord, out: &mut impl Write) -> io::Result<()> {
     let by = visible(&plugin::shown(&word.by));
     if let Some(why) = &word.failed {
