@@ -1,7 +1,8 @@
 //! `cargo lab demo`: every program of `examples/` in its jail, against what its header promises.
 //!
 //! A hostile program is first run without the jail, where that harms nobody, and must succeed
-//! there: an attack that never worked proves nothing.
+//! there: an attack that never worked proves nothing. The last one is `examples/mission/`, two classes over the command with
+//! their tests.
 
 mod expectation;
 mod header;
@@ -11,12 +12,13 @@ mod stage;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::setup::PackageList;
-use crate::{setup, workspace};
+use crate::{command, setup, workspace};
 use header::{Control, Header};
 use play::DemoPlace;
 use seen::DemoObservation;
@@ -45,12 +47,41 @@ pub fn run(arguments: &DemoArguments) -> Result<()> {
             Some(workspace::build_turnkey()?)
         }
     };
-    let programs = load(&workspace::root().join("examples"), &arguments.filter)?;
-    let mut table = table::DemoTable::begin(&programs);
-    for program in &programs {
-        table.add(&perform(program, turnkey.as_deref())?);
+    let examples = workspace::root().join("examples");
+    let wanted = |name: &str| {
+        arguments
+            .filter
+            .iter()
+            .any(|word| name.contains(word.as_str()))
+    };
+    if arguments.filter.is_empty() || !wanted(MISSION) {
+        let programs = load(&examples, &arguments.filter)?;
+        let mut table = table::DemoTable::begin(&programs);
+        for program in &programs {
+            table.add(&perform(program, turnkey.as_deref())?);
+        }
+        table.end()?;
     }
-    table.end()
+    match turnkey {
+        Some(turnkey) if arguments.filter.is_empty() || wanted(MISSION) => {
+            mission(&examples.join(MISSION), &turnkey)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folder of the two classes.
+const MISSION: &str = "mission";
+
+fn mission(folder: &Path, turnkey: &Path) -> Result<()> {
+    let mut tests = Command::new("python3");
+    tests
+        .args(["-m", "unittest", "--verbose"])
+        .current_dir(folder);
+    tests
+        .env("TURNKEY", turnkey)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    command::check(&mut tests)
 }
 
 /// One row: a program, how it ended, and every fact that is not as promised.

@@ -3,6 +3,7 @@
 
 mod check;
 mod life;
+mod notices;
 mod stage;
 
 use std::fs;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::VERSION;
+use crate::{VERSION, notices};
 use xtask::command;
 
 /// From the checkout, and where it goes.
@@ -40,6 +40,9 @@ const FILES: [(&str, &str); 10] = [
     ),
 ];
 
+/// The notices of crates that are linked.
+const NOTICES: &str = "usr/share/doc/turnkey/THIRD-PARTY";
+
 /// Folders, of which files with these endings go along.
 const FOLDERS: [(&str, &str, &[&str]); 3] = [
     ("profiles", "usr/share/turnkey/profiles", &["toml"]),
@@ -58,7 +61,7 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 13] = [
+pub const ONE_OF_EACH: [&str; 14] = [
     "usr/bin/turnkey",
     "usr/bin/turnkey-runc",
     "usr/lib/systemd/system/turnkey-monitor.service",
@@ -66,6 +69,7 @@ pub const ONE_OF_EACH: [&str; 13] = [
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",
+    NOTICES,
     "usr/share/doc/turnkey/docs/profile.md",
     "usr/share/doc/turnkey/examples/attach.conf",
     "usr/share/doc/turnkey/examples/serve.toml",
@@ -115,6 +119,7 @@ fn of_the_checkout(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
         let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
         put(&bytes, &stage.join(to), 0o644)?;
     }
+    put(notices::text(root)?.as_bytes(), &stage.join(NOTICES), 0o644)?;
     for (from, to, endings) in FOLDERS {
         folder(&root.join(from), &stage.join(to), endings)?;
     }

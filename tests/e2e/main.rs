@@ -45,6 +45,7 @@ mod lifetime;
 mod limits;
 mod live;
 mod machines;
+mod mission;
 mod monitor;
 mod monitoring;
 mod mounts;

@@ -119,7 +119,7 @@ fn the_hooks_do_what_they_say() {
     hooks.commit("hooks", &[(".pre-commit-hooks.yaml", HOOKS)]);
     let repository = TestRepository::new(&unrunnable());
     let config = format!(
-        "repos:\n  - repo: {}\n    rev: {}\n    hooks:\n      - id: turnkey-gate\n        args: [--base=base]\n",
+        "repos:\n  - repo: {}\n    rev: {}\n    hooks:\n      - id: turnkey-gate\n        args: [--base=base]\n      - id: turnkey-scan\n",
         hooks.path().display(),
         hooks.git(&["rev-parse", "HEAD"]).trim()
     );
@@ -148,6 +148,14 @@ fn the_hooks_do_what_they_say() {
     let (code, printed) = hook(&format!("{pushed} HEAD"));
     assert_eq!(code, Some(1), "{printed}");
     assert!(printed.contains("turnkey gate: inconclusive"), "{printed}");
+    repository.commit("by hand", &[("a.py", "print(1)\n")]);
+    let (code, printed) = hook("turnkey-scan --all-files");
+    assert_eq!(code, Some(0), "{printed}");
+    let script = "import base64\nexec(base64.b64decode('aW1wb3J0IG9zO29zLnN5c3RlbSgnaWQnKQ=='))\n";
+    repository.commit("by hand", &[("a.py", script)]);
+    let (code, printed) = hook("turnkey-scan --all-files");
+    assert_eq!(code, Some(1), "{printed}");
+    repository.git(&["reset", "-q", "--hard", "HEAD~2"]);
     // What is pushed is judged, and not what is checked out.
     let (code, printed) = hook(&format!("{pushed} HEAD~1"));
     assert_eq!(code, Some(0), "{printed}");
