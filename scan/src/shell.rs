@@ -2,6 +2,7 @@
 //! what is done. No tree is made: what a script does stands in its commands, and nothing can be nested too deeply.
 
 mod command;
+mod decoding;
 mod lex;
 mod manage;
 mod options;
