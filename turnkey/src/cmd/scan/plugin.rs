@@ -140,17 +140,18 @@ fn answer(command: &str, source: &Source, patience: Duration) -> Result<Vec<u8>,
     }
     let _ = child.wait();
     let status = ended.ok_or_else(|| format!("it took more than {} s", patience.as_secs_f64()))?;
-    if !status.success() {
-        return Err(format!("it ended with {status}"));
-    }
     // What has left its group may still hold the pipe.
     let output = output
         .recv_timeout(Duration::from_secs(1))
         .map_err(|_| "its output has no end".to_owned())?;
-    match output.len() > LONGEST {
-        true => Err(format!("its answer has more than {LONGEST} bytes")),
-        false => Ok(output),
+    // A command that nobody hears to its end dies of that.
+    if output.len() > LONGEST {
+        return Err(format!("its answer has more than {LONGEST} bytes"));
     }
+    if !status.success() {
+        return Err(format!("it ended with {status}"));
+    }
+    Ok(output)
 }
 
 /// Hands the script in and takes the answer, each apart: a command may write before it has read.
