@@ -132,6 +132,17 @@ pub enum JailError {
         /// The device that is mounted.
         mounted: (u32, u32),
     },
+    /// The program cannot be followed, and a clock of its own takes that.
+    #[error(
+        "could not follow the program by ptrace(2), which a clock other than the host's takes{}",
+        allowed.as_ref().map(|allowed| format!("; /proc/sys/kernel/yama/ptrace_scope says {allowed}")).unwrap_or_default()
+    )]
+    NotFollowed {
+        /// The content of Yama's switch, where there is one.
+        allowed: Option<String>,
+        /// The error of the system.
+        source: Errno,
+    },
     /// A system call of the supervisor.
     #[error("could not {act}")]
     System {

@@ -13,6 +13,7 @@
 //! process that calls through another one (ia32, x32).
 
 mod arguments;
+pub(crate) mod clock;
 
 use libseccomp::error::SeccompError;
 use libseccomp::{ScmpAction, ScmpFilterContext, ScmpSyscall};

@@ -28,6 +28,8 @@ use crate::process::terminal;
 use crate::process::wire::{ChildFact, ChildMessage};
 use crate::rootfs::changes;
 use crate::rootfs::{OverlaySides, WrittenPlace};
+use crate::shifted_clock::ShiftedClock;
+use crate::shifted_clock::followed::FollowedProgram;
 use crate::sys::{self, CloneSide};
 use crate::tally::UsageTally;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
@@ -158,6 +160,7 @@ impl Confining {
         Ok(Held {
             init,
             clock: prepared.orders.clock,
+            shifted: prepared.shifted,
             listeners,
             network,
             terminal,
@@ -220,6 +223,7 @@ fn require_program(
 pub struct Held {
     init: InitHandle,
     clock: SecondClock,
+    shifted: Option<ShiftedClock>,
     tally: UsageTally,
     overlay: Option<OverlaySides>,
     places: Vec<WrittenPlace>,
@@ -276,9 +280,13 @@ impl Held {
             act: "start the clock of the jail's first process",
             source,
         })?;
+        let shifted = self.shifted;
+        let followed = shifted.map(|clock| FollowedProgram::start(clock, self.init.pid));
+        let followed = followed.transpose()?;
         self.init.send_byte()?;
         Ok(Running {
             init: self.init,
+            followed,
             tally: self.tally,
             overlay: self.overlay,
             places: self.places,
@@ -293,6 +301,7 @@ impl Held {
 #[derive(Debug)]
 pub struct Running {
     init: InitHandle,
+    followed: Option<FollowedProgram>,
     tally: UsageTally,
     overlay: Option<OverlaySides>,
     places: Vec<WrittenPlace>,
@@ -373,7 +382,9 @@ impl Running {
     /// jail's processes finds where it counts nothing. Ask every few hundredths of a second, or less often
     /// while it [is still](Running::is_still), and [`Running::kill`] then.
     pub fn exceeded(&mut self) -> Option<Limit> {
-        self.tally.exceeded(self.started.elapsed())
+        let is_over = self.followed.as_ref().is_some_and(FollowedProgram::is_over);
+        let exceeded = self.tally.exceeded(self.started.elapsed());
+        exceeded.or(is_over.then_some(Limit::Wall))
     }
 
     /// True when nothing of the jail has run between the last two looks for a passed limit, and the
@@ -403,6 +414,9 @@ impl Running {
         let wall = self.started.elapsed();
         self.tally.kill(&self.init)?;
         let used = self.init.end();
+        if let Some(mut followed) = self.followed.take() {
+            followed.finish();
+        }
         let met = self.tally.met(wall);
         let usage = self.tally.usage(wall, used);
         let changes = changes::collect(self.overlay.as_ref(), &self.places);

@@ -77,6 +77,7 @@ pub mod plan;
 mod prepare;
 mod process;
 mod rootfs;
+mod shifted_clock;
 mod sys;
 mod tally;
 
@@ -111,6 +112,7 @@ pub use process::rlimits::{HardLimits, ResourceLimit};
 pub use process::terminal::StandardStreams;
 pub use process::wire::ChildStep;
 pub use rootfs::RootfsError;
+pub use shifted_clock::ShiftedClock;
 pub use {
     groups::hierarchy, host::trial, ids::container, ids::rootless, ids::served, ids::userns,
     process::namespaces, process::privileges, rootfs::paths, rootfs::root,

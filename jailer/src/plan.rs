@@ -13,15 +13,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
+use turnkey_policy::{FilesystemPolicy, NetworkMode, Policy, ProcView, WORKSPACE, WorkdirPlace};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
+use crate::ids::identity;
 use crate::ids::served::ServedUser;
 use crate::landlock::{self, HandledAccess, PathUse};
 use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
 use crate::process::rlimits::{self, HardLimits, ResourceLimit};
+use crate::shifted_clock::ShiftedClock;
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::DiskLimits;
@@ -81,6 +83,8 @@ pub struct Plan {
     pub layer: Option<Arc<KeptLayer>>,
     /// The user whose rights every path of the host is opened by, where that is not this process's.
     pub served: Option<ServedUser>,
+    /// The clock of the program, where it is not the host's.
+    pub clock: Option<ShiftedClock>,
     /// The policy it was made from.
     pub policy: Policy,
     /// The host it was made for.
@@ -353,6 +357,12 @@ pub enum PlanError {
     EmptyCommand,
 }
 
+/// The content of a file that is planted: its own, or a decoy's.
+fn content(filesystem: &FilesystemPolicy, path: &Path) -> Vec<u8> {
+    let own = filesystem.planted.get(path);
+    own.map_or_else(|| identity::decoy(path), |text| text.clone().into_bytes())
+}
+
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: JailCommand) -> Result<Plan, PlanError> {
@@ -396,14 +406,14 @@ impl Plan {
             .iter()
             .filter(|decoy| !in_workspace(decoy))
         {
-            builder.decoy(decoy)?;
+            builder.decoy(decoy, content(filesystem, decoy))?;
         }
         builder.devices()?;
         if filesystem.workdir.at == WorkdirPlace::Workspace {
             builder.workdir(filesystem.workdir.mode, workdir, workspace, most)?;
         }
         for decoy in filesystem.decoys.iter().filter(in_workspace) {
-            builder.decoy_in_workspace(decoy, workspace);
+            builder.decoy_in_workspace(decoy, workspace, content(filesystem, decoy));
         }
         for path in &filesystem.names {
             builder.own_path(path, workspace);
@@ -437,6 +447,7 @@ impl Plan {
             is_watched: true,
             layer: None,
             served: None,
+            clock: None,
             landlock,
             rootfs: builder.steps,
             grants: builder.grants,

@@ -15,7 +15,7 @@ use turnkey_policy::{Layer, NetworkMode, RootMode, SyscallPolicy};
 
 use crate::c_string::c_string;
 use crate::error::JailError;
-use crate::filter::{FilterError, SeccompFilters};
+use crate::filter::{self, FilterError, SeccompFilters};
 use crate::groups::hierarchy::{Controller, ControllerHome};
 use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
@@ -42,6 +42,7 @@ use crate::process::start_memory::StartMemory;
 use crate::process::terminal::StandardStreams;
 use crate::process::wire::ChildFact;
 use crate::rootfs::{self, OverlaySides, WritableTree, WrittenPlace};
+use crate::shifted_clock::ShiftedClock;
 use crate::sys;
 use crate::tally::sample;
 use crate::tally::{KeptGroups, UsageTally};
@@ -77,6 +78,7 @@ pub struct Prepared {
     pub(crate) expectation: ProofExpectation,
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
+    pub(crate) shifted: Option<ShiftedClock>,
     /// True when somebody outside dials into the jail's network.
     pub(crate) is_published: bool,
 }
@@ -150,7 +152,7 @@ impl Plan {
             shares_network: self.policy.network.mode == NetworkMode::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
-            filters_around: filters_around(),
+            filters_around: filters_around().saturating_add(u32::from(self.clock.is_some())),
             masks: self.masks().map(Path::to_owned).collect(),
             route_probes: self.route_probes(),
             listeners: self.reach.listeners.len(),
@@ -194,6 +196,7 @@ impl Plan {
             unshare: namespaces::flags(&self.namespaces, NamespaceTiming::OnceInItsGroups),
             last_capability: self.host.last_capability,
             filters,
+            clock_filter: self.clock.map(|_| filter::clock::program()).transpose()?,
             streams,
             clock: second_clock(self.policy.limits.wall)?,
             cgroup_tasks: doors,
@@ -212,6 +215,7 @@ impl Plan {
             expectation,
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),
+            shifted: self.clock,
             is_published: !self.policy.network.publish.is_empty(),
         })
     }
@@ -485,6 +489,7 @@ impl Plan {
                 .map(|path| c_string(path.as_os_str()))
                 .collect(),
             has_terminal,
+            is_followed: self.clock.is_some(),
             has_writable_root: self.policy.filesystem.root_mode == RootMode::Overlay,
         };
         (exec, arguments.into_iter().chain(environment).collect())

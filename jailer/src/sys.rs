@@ -14,6 +14,7 @@
 mod mount;
 mod process;
 mod socket;
+pub mod trace;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -86,6 +86,7 @@ fn filesystem() -> FilesystemPolicy {
         own_path: turnkey_policy::OwnPath::Known,
         decoys: vec![PathBuf::from("/etc/shadow")],
         names: Vec::new(),
+        planted: std::collections::BTreeMap::new(),
     }
 }
 

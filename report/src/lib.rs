@@ -66,8 +66,8 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FoundProcess, GroupSetting, Host, LoweredLimit,
-    OtherWatcher, Report, ServedFor, Sink, Status, WatcherPlace,
+    Attachment, BroughtIn, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting, Host,
+    LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status, Verdict, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

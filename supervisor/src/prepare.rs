@@ -51,6 +51,7 @@ pub fn prepare(
         };
         Ok(Plan {
             layer: request.layer.clone(),
+            clock: request.clock,
             served: served.map(|caller| caller.user),
             ..plan
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{JailError, Plan, rootless};
+use turnkey_jailer::{JailError, Plan, ShiftedClock, rootless};
 use turnkey_monitor::Residence;
 use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
@@ -53,6 +53,8 @@ pub struct RunRequest {
     pub layer: Option<Arc<KeptLayer>>,
     /// Brings the workspace out when the program has ended.
     pub export: Option<WantedExport>,
+    /// The clock of the program, where it is not the host's. The program is followed by ptrace(2) then, and is slower for it.
+    pub clock: Option<ShiftedClock>,
     /// The user for whom a privileged process makes this run, by whose rights alone it looks at paths of the host that are named.
     pub served: Option<ServedCaller>,
 }
@@ -73,6 +75,7 @@ impl RunRequest {
             sinks: Vec::new(),
             layer: None,
             export: None,
+            clock: None,
             served: None,
         }
     }

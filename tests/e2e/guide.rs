@@ -88,6 +88,15 @@ fn a_service_for_users_without_privileges() {
 }
 
 expected!(
+    one_program_in_several_worlds: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "two dozen runs, which an emulated processor takes minutes for: on this host"
+);
+#[test]
+fn one_program_in_several_worlds() {
+    walk(include_str!("../../docs/guide/worlds.md"));
+}
+
+expected!(
     a_gate_and_an_attestation: not_on [ORDINARY_6_12, PROGRAMS_6_12],
     "git and keys have nothing of the kernel"
 );

@@ -75,4 +75,5 @@ mod toolchain;
 mod top;
 mod tracer;
 mod usage;
+mod worlds;
 mod writable_tree;

@@ -22,6 +22,7 @@ mod serve;
 mod sinks;
 pub mod suggestion;
 mod terminal;
+mod worlds;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments, OciRuntimeArguments};
 pub use attest::{AttestArguments, VerifyArguments};
@@ -38,6 +39,7 @@ pub use scan::{ScanArguments, ScanLanguage};
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
+pub use worlds::WorldsArguments;
 
 /// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
 /// breaks the rules, and say exactly what happened.
@@ -99,6 +101,9 @@ pub enum TurnkeyCommand {
     /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
+    /// Run a command in several worlds, with other dates, names, settings and networks, and tell what it does otherwise.
+    #[command(after_help = worlds::WORLDS_HELP)]
+    Worlds(WorldsArguments),
     /// Judge what a model has written between two commits: scan it, run tests in the jail, compare behaviour with the base.
     #[command(after_help = gate::EXIT_CODES)]
     Gate(GateArguments),
@@ -566,9 +571,8 @@ mod tests {
             ),
             ("turnkey run true --help", "true --help"),
         ] {
-            let words = line.split(' ');
-            let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(words).unwrap().command
-            else {
+            let line_of = CommandLine::try_parse_from(line.split(' '));
+            let TurnkeyCommand::Run(run) = line_of.unwrap().command else {
                 panic!("`run` is run")
             };
             assert_eq!(run.command.join(" ".as_ref()), command, "{line}");

@@ -24,3 +24,4 @@ pub mod schema;
 pub mod serve;
 pub mod top;
 pub mod verify;
+pub mod worlds;

@@ -76,6 +76,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),
         cli::TurnkeyCommand::Diff(arguments) => cmd::diff::diff(&arguments),
+        cli::TurnkeyCommand::Worlds(arguments) => cmd::worlds::worlds(&arguments),
         cli::TurnkeyCommand::Attest(arguments) => cmd::attest::attest(&arguments),
         cli::TurnkeyCommand::Gate(arguments) => cmd::gate::gate(&arguments),
         cli::TurnkeyCommand::Verify(arguments) => cmd::verify::verify(&arguments),

@@ -115,7 +115,13 @@ impl Credentials {
     pub fn new(policy: &Policy) -> Self {
         let rules = policy.rules.iter().filter(|rule| rule.present);
         Self {
-            decoys: policy.filesystem.decoys.clone(),
+            decoys: policy
+                .filesystem
+                .decoys
+                .iter()
+                .filter(|decoy| !policy.filesystem.planted.contains_key(*decoy))
+                .cloned()
+                .collect(),
             lacking: rules.filter_map(|rule| rule.silent.clone()).collect(),
             kinds: BTreeMap::new(),
         }

@@ -53,6 +53,12 @@ impl JailError {
                 format!("chmod +x {program}, or name its interpreter, such as: sh {program}")
             }
             JailError::ExecFailed { source, .. } => exec_fix(*source).to_owned(),
+            JailError::NotFollowed { source, .. } => match source {
+                Errno::EPERM => "let it be followed: sysctl kernel.yama.ptrace_scope=1 (3 stays until the host boots anew), and, in a \
+                     container, --cap-add SYS_PTRACE"
+                    .to_owned(),
+                errno => by_errno(*errno),
+            },
             JailError::System { source, .. } => by_errno(*source),
         };
         Some(fix)

@@ -17,17 +17,17 @@ use crate::sys::FilterInstruction;
 
 // linux/bpf_common.h
 const LOAD: u16 = 0x20;
-const AND: u16 = 0x54;
+pub(super) const AND: u16 = 0x54;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
-const JUMP_IF_SET: u16 = 0x45;
+pub(super) const JUMP_IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 // Offsets in `struct seccomp_data`.
-const NUMBER: u32 = 0;
+pub(super) const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-const ARGUMENTS: u32 = 16;
+pub(super) const ARGUMENTS: u32 = 16;
 
 /// The whole program.
 pub fn program(policy: &SyscallPolicy) -> Result<Vec<FilterInstruction>, FilterError> {
@@ -128,23 +128,23 @@ fn chain(values: &[u32], over: usize) -> Result<Vec<FilterInstruction>, FilterEr
     values.iter().enumerate().map(compare).collect()
 }
 
-fn load(offset: u32) -> FilterInstruction {
+pub(super) fn load(offset: u32) -> FilterInstruction {
     step(LOAD, offset, 0, 0)
 }
 
-fn answer(value: u32) -> FilterInstruction {
+pub(super) fn answer(value: u32) -> FilterInstruction {
     step(RETURN, value, 0, 0)
 }
 
-fn if_equal(value: u32, then: u8, otherwise: u8) -> FilterInstruction {
+pub(super) fn if_equal(value: u32, then: u8, otherwise: u8) -> FilterInstruction {
     step(JUMP_IF_EQUAL, value, then, otherwise)
 }
 
-fn jump(distance: usize) -> Result<FilterInstruction, FilterError> {
+pub(super) fn jump(distance: usize) -> Result<FilterInstruction, FilterError> {
     let distance = u32::try_from(distance).map_err(|_| FilterError::TooLong)?;
     Ok(step(JUMP, distance, 0, 0))
 }
 
-fn step(code: u16, k: u32, jt: u8, jf: u8) -> FilterInstruction {
+pub(super) fn step(code: u16, k: u32, jt: u8, jf: u8) -> FilterInstruction {
     FilterInstruction { code, jt, jf, k }
 }

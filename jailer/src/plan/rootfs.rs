@@ -13,7 +13,7 @@ use super::places::is_no_workdir;
 use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
 use crate::host::{Host, NameResolution, PathFact};
 use crate::ids::NamespaceIds;
-use crate::ids::identity::{self, NAME_SERVICES, account_files};
+use crate::ids::identity::{NAME_SERVICES, account_files};
 use crate::landlock::PathUse;
 
 /// The memory that /dev/shm may hold, bytes.
@@ -317,21 +317,21 @@ impl RootfsBuilder {
         }
     }
 
-    pub(super) fn decoy(&mut self, path: &Path) -> Result<(), PlanError> {
+    pub(super) fn decoy(&mut self, path: &Path, content: Vec<u8>) -> Result<(), PlanError> {
         if self.covering(path).is_some() {
             return Err(PlanError::CoveredDecoy(path.to_owned()));
         }
-        self.file(path, identity::decoy(path));
+        self.file(path, content);
         self.grant(path, PathUse::Read, false);
         Ok(())
     }
 
-    pub(super) fn decoy_in_workspace(&mut self, path: &Path, workspace: &Path) {
+    pub(super) fn decoy_in_workspace(&mut self, path: &Path, workspace: &Path, content: Vec<u8>) {
         let below = path.strip_prefix(WORKSPACE).unwrap_or(path);
         self.steps.push(RootfsStep::Decoy {
             workspace: workspace.to_owned(),
             path: workspace.join(below),
-            content: identity::decoy(path),
+            content,
         });
     }
 

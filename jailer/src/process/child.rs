@@ -38,7 +38,7 @@ use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
 };
 use crate::rootfs::{ReplayStep, WritableTree};
-use crate::sys::{self, MountAttributes};
+use crate::sys::{self, FilterInstruction, MountAttributes};
 
 /// The descriptor of the child's end of the control socket, once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -102,6 +102,8 @@ pub struct ChildSpec {
     pub last_capability: u8,
     /// The syscall filters.
     pub filters: SeccompFilters,
+    /// The filter of a program whose clock is not the host's.
+    pub clock_filter: Option<Vec<FilterInstruction>>,
     /// Standard input, output, error: theirs.
     pub streams: StandardStreams,
     /// The init's own clock, which the supervisor starts.
@@ -297,7 +299,7 @@ fn confine(
     // steps above needed.
     step(ChildStep::Rlimits, set_rlimits(orders))?;
     // Last, because it forbids most of the above.
-    step(ChildStep::Seccomp, whole(install_filters(&orders.filters)))
+    step(ChildStep::Seccomp, whole(install_filters(orders)))
 }
 
 fn die_with_supervisor() -> Result<(), Errno> {
@@ -481,8 +483,12 @@ fn ended_children() -> Result<OwnedFd, Errno> {
     sys::duplicate_above(ended.as_fd(), LOWEST_SPARE)
 }
 
-fn install_filters(filters: &SeccompFilters) -> Result<(), Errno> {
-    // The refusing one first: installing the second is a syscall it must let through.
+fn install_filters(orders: &ChildSpec) -> Result<(), Errno> {
+    let filters = &orders.filters;
+    // The refusing one first: installing the others is a syscall it must let through.
     sys::install_filter(&filters.refuse)?;
+    if let Some(clock) = &orders.clock_filter {
+        sys::install_filter(clock)?;
+    }
     sys::install_filter(&filters.allow)
 }

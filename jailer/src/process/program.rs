@@ -31,6 +31,8 @@ pub struct ExecSpec {
     pub masks: Vec<CString>,
     /// True when the standard streams are a terminal, which becomes that of the program's session.
     pub has_terminal: bool,
+    /// True when the program will be followed from outside, because its clock is not the host's.
+    pub is_followed: bool,
     /// True when the root takes writes, and none is tried.
     pub has_writable_root: bool,
 }
@@ -72,6 +74,11 @@ fn prepare<'a>(
         )
         .and_then(|()| sender.facts(&facts))
         .map_err(at(ChildStep::Proof))?;
+    if exec.is_followed {
+        // Whoever made the jail without privileges may follow no process that hides its memory. Nobody else is inside yet, and what
+        // comes next, execve(2), would show it anyway.
+        sys::prctl(libc::PR_SET_DUMPABLE, 1).map_err(at(ChildStep::Proof))?;
+    }
     sender.ready().map_err(at(ChildStep::Proof))?;
     wait_for_a_byte(control).map_err(at(ChildStep::Release))?;
     exec.candidates

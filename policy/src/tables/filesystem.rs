@@ -1,5 +1,6 @@
 //! `[filesystem]`, and the entries of its lists.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::declare::{KeyTable, ReadAs, by_kind, entry, key_table, push, put, same_keys};
@@ -17,6 +18,8 @@ key_table! {
         /// The paths besides `/workspace` that lead to the workspace in the jail: see
         /// [`Policy::settle_workspace`](crate::Policy::settle_workspace).
         names: Vec<PathBuf> = Vec::new(),
+        /// The contents of those [`Self::decoys`] that are files as any other: what a world of `turnkey worlds` has in them.
+        planted: BTreeMap<PathBuf, String> = BTreeMap::new(),
     },
     read FilesystemKeys and {
         inherit: bool {

@@ -5,7 +5,7 @@ mod calls;
 mod contacts;
 mod draft;
 mod limits;
-mod names;
+pub mod names;
 mod network;
 pub mod places;
 mod runs;

@@ -111,6 +111,7 @@ pub fn under(
         events: events.transpose()?,
         sinks: sinks?,
         export,
+        clock: None,
         served: None,
     };
     let mut observer = CallerTerminal {
