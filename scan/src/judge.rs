@@ -164,6 +164,13 @@ impl Judge {
         };
     }
 
+    /// A text that is not in its language. Of a text within another, parts may be unknown.
+    pub fn not_parsed(&mut self, says: impl Into<String>) {
+        if self.layer == 0 {
+            self.find(&rule::NOT_PARSED, says);
+        }
+    }
+
     /// A finding at the present place.
     pub fn find(&mut self, rule: &'static Rule, says: impl Into<String>) {
         if !self.listens {

@@ -32,7 +32,7 @@ pub fn read(source: &str, judge: &mut Judge) {
     if let Some(error) = parsed.errors().first() {
         judge.at(lines.at(error.location.start().to_usize()));
         // What could be read of it is looked at all the same.
-        judge.find(&rule::NOT_PARSED, format!("is no Python: {}", error.error));
+        judge.not_parsed(format!("is no Python: {}", error.error));
     }
     let listens = judge.listens();
     let mut walk = Walk::new(judge, &lines);

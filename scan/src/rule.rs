@@ -88,4 +88,19 @@ mod tests {
             assert!((1..100).contains(&rule.weight), "{}", rule.id);
         }
     }
+
+    #[test]
+    fn the_page_lists_each_rule_as_it_is() {
+        let page = include_str!("../../docs/scan.md");
+        for rule in ALL {
+            let technique = rule.technique.unwrap_or("–");
+            let row = format!(
+                "| `{}` | {technique} | {} | {} |",
+                rule.id, rule.weight, rule.title
+            );
+            assert!(page.contains(&row), "docs/scan.md lacks {row}");
+        }
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        assert_eq!(rows.count(), ALL.len());
+    }
 }

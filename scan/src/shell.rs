@@ -2,7 +2,9 @@
 //! what is done. No tree is made: what a script does stands in its commands, and nothing can be nested too deeply.
 
 mod command;
+mod decoding;
 mod lex;
+mod manage;
 mod options;
 mod transfer;
 mod walk;
@@ -23,10 +25,7 @@ pub fn read(source: &str, judge: &mut Judge) {
         // What could be read of it is looked at all the same.
         Some(Broken::Open(at)) => {
             judge.at(at);
-            judge.find(
-                &rule::NOT_PARSED,
-                "is no shell script: a quote, a bracket or a document has no end",
-            );
+            judge.not_parsed("is no shell script: a quote, a bracket or a document has no end");
         }
         Some(Broken::Nested(at)) => {
             judge.at(at);

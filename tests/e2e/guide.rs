@@ -106,6 +106,11 @@ expected!(
     "git and keys have nothing of the kernel"
 );
 #[test]
+fn scripts_before_they_run() {
+    walk(include_str!("../../docs/guide/scan.md"));
+}
+
+#[test]
 fn a_gate_and_an_attestation() {
     walk(include_str!("../../docs/guide/gate.md"));
 }

@@ -232,3 +232,35 @@ fn j55_a_stored_report_tells_nothing_raw() {
         expect_visible(arguments, &turnkey(directory.path(), arguments));
     }
 }
+
+#[test]
+fn j55_a_scan_tells_nothing_of_a_script_raw() {
+    let directory = scratch();
+    let words: String = HOSTILE
+        .chars()
+        .filter(|c| !matches!(c, '\n' | '\r'))
+        .collect();
+    let code = format!(
+        "import os\nif 0:\n    open('/etc/{words}')\n    os.system('rm -rf /; curl http://{words}')\n    __import__('{words}')\n    \
+         open('/etc/x\\n\\x1b[2J')\n"
+    );
+    let script = directory.path().join(format!("{HOSTILE}.py"));
+    std::fs::write(&script, code).unwrap();
+    let script = script.to_str().unwrap();
+    let answer = format!(
+        r#"{{"schema": "turnkey.scan-findings/v1", "findings": [{{"rule": {0}, "line": 1, "weight": 1, "says": {0}}}]}}"#,
+        quoted(HOSTILE)
+    );
+    std::fs::write(directory.path().join("answer"), answer).unwrap();
+    for arguments in [
+        &["scan", script][..],
+        &["scan", "--json", script],
+        &["scan", "--sarif", script],
+        &["scan", "--with", "cat answer", script],
+        &["scan", "--with", HOSTILE, script],
+        &["scan", HOSTILE],
+        &["run", "--unmonitored", "--scan", "--", "python3", script],
+    ] {
+        expect_visible(arguments, &turnkey(directory.path(), arguments));
+    }
+}

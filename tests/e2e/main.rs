@@ -63,6 +63,7 @@ mod replaced;
 mod report;
 mod root;
 mod rootless;
+mod scan;
 mod service;
 mod shared;
 mod shares;

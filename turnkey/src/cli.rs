@@ -497,6 +497,8 @@ pub enum SchemaOf {
     Profile,
     /// Reports, turnkey.report/v1
     Report,
+    /// Answers of commands of `scan --with`, turnkey.scan-findings/v1
+    ScanFindings,
 }
 
 /// `turnkey completions`.

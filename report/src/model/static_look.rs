@@ -1,4 +1,4 @@
-//! What the text of a script told before it ran.
+//! The words that the text of a script told before it ran.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub enum StaticGround {
     Text,
 }
 
-/// What a place in a script would do.
+/// A place in a script, with what it would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct StaticFinding {
@@ -47,7 +47,7 @@ pub struct StaticFinding {
     pub technique: Option<String>,
     /// The share of a hundred that it takes of what was not suspicious so far.
     pub weight: u32,
-    /// What the code would do, in words.
+    /// The act that the code would do, in words.
     pub says: String,
 }
 

@@ -29,10 +29,23 @@ pub struct Facts {
     replaces: bool,
 }
 
+/// Steps that a path or an address costs, which is held against whole tables.
+const LOOKED_UP: usize = 50;
+
 impl Judge {
+    /// Each of the values that something may be, as long as there are steps left.
+    fn each(&mut self, value: &Value) -> Vec<Value> {
+        let items = value.items.as_ref().filter(|_| value.one_of);
+        let many = items.map_or(1, |items| items.len());
+        match self.spend(LOOKED_UP * many) {
+            true => value.each(),
+            false => Vec::new(),
+        }
+    }
+
     /// A file is opened for reading, or read.
     pub fn read(&mut self, path: &Value) {
-        for path in path.each() {
+        for path in self.each(path) {
             self.read_one(&path);
         }
     }
@@ -83,7 +96,7 @@ impl Judge {
 
     /// A file is opened for writing; `data` goes into it, where that is known.
     pub fn write(&mut self, path: &Value, data: &Value) {
-        for path in path.each() {
+        for path in self.each(path) {
             self.write_one(&path, data);
         }
     }
@@ -134,7 +147,7 @@ impl Judge {
 
     /// A directory is listed.
     pub fn list(&mut self, path: &Value) {
-        for path in path.each() {
+        for path in self.each(path) {
             let Some(written) = path.known() else {
                 continue;
             };
@@ -157,7 +170,7 @@ impl Judge {
 
     /// Changes below a directory are watched.
     pub fn watch(&mut self, path: &Value) {
-        for path in path.each() {
+        for path in self.each(path) {
             let it = path.known().map(place).filter(|it| it.tells_listed);
             if let Some(it) = it {
                 let says = format!("is told of every change below {}", it.path);
@@ -169,7 +182,7 @@ impl Judge {
     /// Files are removed; `whole`: with everything below.
     pub fn delete(&mut self, path: &Value, whole: bool) {
         self.facts.replaces |= self.listens && path.exact().is_none();
-        for path in path.each() {
+        for path in self.each(path) {
             let Some(written) = path.known() else {
                 continue;
             };
@@ -200,7 +213,7 @@ impl Judge {
     /// A connection to a host, or a datagram's.
     pub fn connect(&mut self, host: &Value, port: Option<i64>, data: Option<&Value>) {
         self.facts.connects |= self.listens;
-        for host in host.each() {
+        for host in self.each(host) {
             self.connect_one(&host, port, data.is_some());
         }
         if let Some(data) = data {
@@ -233,7 +246,7 @@ impl Judge {
     /// A page is fetched, maybe with data that goes there.
     pub fn fetch(&mut self, url: &Value, data: Option<&Value>) {
         self.facts.connects |= self.listens;
-        for one in url.each() {
+        for one in self.each(url) {
             self.fetch_one(&one, data.is_some());
         }
         if let Some(data) = data {
@@ -324,7 +337,7 @@ impl Judge {
 
     /// A text is run as a command of the shell.
     pub fn run(&mut self, command: &Value) {
-        for command in command.each() {
+        for command in self.each(command) {
             self.run_one(&command);
         }
     }

@@ -60,11 +60,14 @@ impl Call<'_> {
 impl Walk<'_, '_> {
     /// A call, judged.
     pub fn call(&mut self, it: &ast::ExprCall) -> Value {
-        let of = match &*it.func {
-            Expr::Attribute(attribute) => self.expression(&attribute.value),
-            _ => Value::default(),
+        let (of, function) = match &*it.func {
+            Expr::Attribute(attribute) => {
+                let of = self.expression(&attribute.value);
+                let function = self.attribute_of(attribute, &of);
+                (of, function)
+            }
+            function => (Value::default(), self.expression(function)),
         };
-        let function = self.expression(&it.func);
         let mut arguments: Vec<(Option<String>, Value)> = Vec::new();
         for argument in &it.arguments.args {
             arguments.push((None, self.expression(argument)));

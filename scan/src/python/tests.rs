@@ -221,14 +221,35 @@ fn deeply_nested_huge_and_odd_input_is_a_finding_and_never_the_end() {
             "{deep}"
         );
     }
+}
+
+#[test]
+fn what_is_too_large_or_no_text_is_a_finding() {
     assert!(rules(&"x".repeat(crate::LARGEST + 1)).contains(&"too-large"));
     assert!(rules("a\0b").contains(&"not-text"));
+}
+
+#[test]
+fn what_takes_too_much_work_is_a_finding() {
     let work = format!(
         "a = [{}]\n{}",
         "1, ".repeat(1000),
         "[[y for y in a] for x in a]\n".repeat(200)
     );
     assert!(rules(&work).contains(&"too-much-work"));
+    let lookups = format!(
+        "a = [{}]\n{}",
+        "'/etc/x', ".repeat(1000),
+        "for x in a: open(x)\n".repeat(1_000)
+    );
+    assert!(rules(&lookups).contains(&"too-much-work"));
+}
+
+#[test]
+fn chains_and_growing_texts_take_little_work() {
+    // What stands before a point is looked at once.
+    let chain = format!("x{}", ".replace('a', 'b')".repeat(200));
+    assert_eq!(of(&chain).findings, []);
     // Texts that double with each line are known up to a length.
     let double = format!("x = 'ab'\n{}open(x)\n", "x = x + x\n".repeat(1000));
     assert!(of(&double).score < 50);

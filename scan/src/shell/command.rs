@@ -37,26 +37,12 @@ const WRAPPERS: &[(&str, &[&str])] = &[
 /// Options with a value of programs that print files.
 const PRINTERS: &[&str] = &["n", "c", "e", "f", "A", "B", "C", "m", "d", "F", "w"];
 
-/// Bytes out of their encoding.
-type Decode = fn(&str) -> Option<Vec<u8>>;
-
-/// Protections that are switched off by their service.
-const PROTECTIONS: &[&str] = &[
-    "auditd",
-    "apparmor",
-    "firewalld",
-    "ufw",
-    "fail2ban",
-    "rsyslog",
-    "clamav",
-    "falco",
-    "selinux",
-    "syslog",
-];
-
 impl Walk<'_> {
     /// A command, judged; what it prints.
     pub fn command(&mut self, words: &[Value], input: &Value) -> Value {
+        if !self.judge.spend(words.len()) {
+            return Value::default();
+        }
         if let Some(output) = self.call(words) {
             return output;
         }
@@ -498,61 +484,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Programs that decode what goes through them.
-    fn decodes(&mut self, name: &str, words: &[Value], input: &Value) -> Option<Value> {
-        let arguments = Arguments::new(words, &[]);
-        let all = text_of(words);
-        let (how, decode): (&str, Decode) = match name {
-            "base64" | "base32" if arguments.has(&["d", "D", "decode"]) => {
-                ("base64", decode::base64)
-            }
-            "openssl" if all.contains("base64") && all.contains("-d") => ("base64", decode::base64),
-            "xxd" if arguments.has(&["r"]) => ("hexadecimal digits", decode::hex),
-            "gunzip" | "zcat" | "bunzip2" | "xzcat" | "bzcat" | "unxz" | "uudecode" => {
-                ("compressed data", |_| None)
-            }
-            "openssl" if all.starts_with("enc ") && !all.contains("-d") => {
-                self.judge.encrypt();
-                return Some(input.derived());
-            }
-            "gpg" if arguments.has(&["c", "symmetric", "encrypt", "e"]) => {
-                self.judge.encrypt();
-                return Some(input.derived());
-            }
-            _ => return None,
-        };
-        let mut data = input.clone();
-        for file in arguments
-            .operands()
-            .into_iter()
-            .filter(|_| name != "openssl")
-        {
-            if file.origins.any(Origins::PROGRAM) {
-                data = data.tainted(file);
-                continue;
-            }
-            self.judge.read(file);
-            data = data.tainted(&self.judge.content(file));
-        }
-        let bytes = data.exact().map_or(0, str::len);
-        let text = data
-            .exact()
-            .filter(|_| bytes > 0)
-            .and_then(decode)
-            .map(decode::as_text);
-        let mut value = text
-            .map_or_else(Value::default, |text| Value::text(&text))
-            .tainted(&data)
-            .also(Origins::DECODED);
-        let words = if bytes == 0 {
-            format!("data as {how}")
-        } else {
-            format!("{bytes} bytes of {how}")
-        };
-        value.decoded = Some(words.into());
-        Some(value)
-    }
-
     /// Programs that speak to the network.
     fn speaks(&mut self, name: &str, words: &[Value], input: &Value) -> Option<Value> {
         Some(match name {
@@ -580,96 +511,6 @@ impl Walk<'_> {
             }
             _ => return None,
         })
-    }
-
-    /// Programs that look at the machine and set it up.
-    fn manages(&mut self, name: &str, words: &[Value], input: &Value) -> Option<Value> {
-        let all = text_of(words);
-        let has = |word: &str| words.iter().any(|own| own.exact() == Some(word));
-        match name {
-            "crontab" if !has("-l") => {
-                self.judge.find(&rule::PERSISTS, "writes a table of cron");
-                if let Some(text) = input.exact() {
-                    let command: String = text
-                        .split_whitespace()
-                        .skip(5)
-                        .collect::<Vec<_>>()
-                        .join(" ");
-                    self.judge.shell_text(&command, "in a table of cron");
-                }
-            }
-            "at" | "batch" => self
-                .judge
-                .find(&rule::SCHEDULES, "arranges for a later run"),
-            "systemctl" if has("enable") => self.judge.find(
-                &rule::SCHEDULES,
-                format!("lets a service start with the machine: {}", show(&all)),
-            ),
-            "systemctl" | "service"
-                if ["stop", "disable", "mask", "kill"]
-                    .iter()
-                    .any(|word| has(word)) =>
-            {
-                if PROTECTIONS.iter().any(|name| all.contains(name)) {
-                    self.judge.find(
-                        &rule::WEAKENS_DEFENCES,
-                        format!("switches off a protection: {}", show(&all)),
-                    );
-                }
-            }
-            "useradd" | "adduser" | "usermod" | "chpasswd" | "passwd" => self.judge.find(
-                &rule::ADDS_ACCOUNT,
-                format!("makes or changes an account by {name}"),
-            ),
-            "insmod" | "modprobe" => self.judge.find(
-                &rule::LOADS_MODULE,
-                format!("loads the kernel module {}", show(&all)),
-            ),
-            "iptables" | "ip6tables" if has("-F") || has("--flush") => self
-                .judge
-                .find(&rule::WEAKENS_DEFENCES, "removes the rules of the firewall"),
-            "nft" if has("flush") => self
-                .judge
-                .find(&rule::WEAKENS_DEFENCES, "removes the rules of the firewall"),
-            "ufw" if has("disable") => self
-                .judge
-                .find(&rule::WEAKENS_DEFENCES, "switches the firewall off"),
-            "setenforce" if has("0") => self
-                .judge
-                .find(&rule::WEAKENS_DEFENCES, "switches SELinux off"),
-            "history" if has("-c") => self
-                .judge
-                .find(&rule::REMOVES_TRACES, "clears the history of the shell"),
-            "tcpdump" | "vmstat" | "iostat" | "netstat" | "ss" | "mpstat" | "sar" | "top"
-            | "htop" | "lsof" | "iftop" | "nethogs" => {
-                self.judge.find(
-                    &rule::WATCHES_MACHINE,
-                    "observes the load, the processes or the network of the machine",
-                );
-            }
-            "xclip" | "xsel" | "wl-paste" | "pbpaste" => self
-                .judge
-                .find(&rule::WATCHES_USER, "reads or sets the clipboard"),
-            "scrot" | "gnome-screenshot" | "grim" | "xwd" => self
-                .judge
-                .find(&rule::WATCHES_USER, "takes a picture of the screen"),
-            "showkey" | "xinput" | "arecord" | "logkeys" => self.judge.find(
-                &rule::WATCHES_USER,
-                "listens to the keyboard or a microphone",
-            ),
-            "inotifywait" | "fswatch" => Arguments::new(words, &["e", "event"])
-                .operands()
-                .into_iter()
-                .for_each(|path| self.judge.watch(path)),
-            "nsenter" => self
-                .judge
-                .find(&rule::ESCAPES, "enters the namespaces of another process"),
-            "docker" | "podman" if has("--privileged") || all.contains(" /:/") => self
-                .judge
-                .find(&rule::ESCAPES, "starts a container that has the whole host"),
-            _ => return None,
-        }
-        Some(Value::from(Origins::MACHINE))
     }
 }
 
@@ -710,7 +551,8 @@ fn turned(words: &[Value], input: &Value) -> Option<Value> {
     })
 }
 
-fn text_of(words: &[Value]) -> String {
+/// The words with blanks between them.
+pub fn text_of(words: &[Value]) -> String {
     words.iter().map(Value::shown).collect::<Vec<_>>().join(" ")
 }
 

@@ -127,6 +127,13 @@ fn deeply_nested_input_is_a_finding_and_never_the_end() {
     for flat in ["{ ", "if ", "! ", "case x in ", "a|", "f() { ", "eval "] {
         of(&flat.repeat(3_000));
     }
+    let wrapped = of(&"sudo ".repeat(50_000));
+    assert!(
+        wrapped
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "too-much-work")
+    );
     // As deep as is run through, and each level looks again at what is within.
     let deep = lex_depth();
     assert!(

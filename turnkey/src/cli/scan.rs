@@ -10,7 +10,8 @@ use super::ColourWhen;
 pub const EXIT_CODES: &str = "Exit codes:
   0    looked at, whatever was found
   1    --fail-at was given, and a script has that score or more
-  125  a file cannot be read, or is no script in a language that is known
+  125  a file cannot be read, or is no script in a language that is known; or a command of --with failed: what
+       turnkey itself found is printed all the same
 
 Examples:
   turnkey scan setup.py                       what it would do, and the command that runs it in a fitting jail
@@ -29,7 +30,11 @@ pub struct ScanArguments {
     /// Modules that Python scripts may import; each other one is a finding
     #[arg(long, value_name = "MODULE,…", value_delimiter = ',')]
     pub allowed_imports: Option<Vec<String>>,
-    /// Exit with 1 when a script has this score or more
+    /// Ask this command, too: another scanner, or a model that reviews code. sh runs it with the script on standard input; it
+    /// answers by turnkey.scan-findings/v1, as `turnkey schema scan-findings` has it
+    #[arg(long, value_name = "CMD")]
+    pub with: Vec<String>,
+    /// Exit with 1 when a script has this score or more, by turnkey or by a command of --with
     #[arg(long, value_name = "SCORE", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub fail_at: Option<u32>,
     /// For programs: one JSON object, schema turnkey.scan/v1

@@ -2,6 +2,7 @@
 
 mod gather;
 mod page;
+mod plugin;
 mod proposal;
 mod sarif;
 pub mod text;
@@ -13,7 +14,8 @@ use turnkey_scan::{Language, Scan, ScanOptions};
 use crate::cli::{ScanArguments, ScanLanguage};
 use crate::failure::Failure;
 use crate::{colour, output};
-use gather::{Gathered, LeftOut};
+use gather::{Gathered, LeftOut, Source};
+use plugin::PluginWord;
 
 /// The exit status when a script has the score that was named.
 const TOO_GRAVE: u8 = 1;
@@ -22,10 +24,12 @@ const TOO_GRAVE: u8 = 1;
 pub struct ScannedScript {
     /// The script's path, escaped; `-` for standard input.
     pub path: String,
-    /// What was found in it.
+    /// The findings in it, and the rest of what its text tells.
     pub scan: Scan,
     /// The command that runs it in a fitting jail.
     command: Option<String>,
+    /// The words of other scanners.
+    others: Vec<PluginWord>,
 }
 
 impl ScannedScript {
@@ -35,7 +39,14 @@ impl ScannedScript {
             path,
             scan,
             command: None,
+            others: Vec::new(),
         }
+    }
+
+    /// The highest score that anybody gives it.
+    fn score(&self) -> u32 {
+        let others = self.others.iter().map(|word| word.score);
+        others.fold(self.scan.score, u32::max)
     }
 }
 
@@ -46,6 +57,14 @@ struct Scanned {
 }
 
 impl Scanned {
+    /// A command of `--with` that gave no answer, and on which script.
+    fn failed(&self) -> Option<(String, &str)> {
+        self.scripts.iter().find_map(|script| {
+            let failed = script.others.iter().find(|word| word.failed.is_some())?;
+            Some((plugin::shown(&failed.by), script.path.as_str()))
+        })
+    }
+
     fn score(&self) -> u32 {
         self.scripts
             .iter()
@@ -62,23 +81,36 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
         allowed_imports: arguments.allowed_imports.clone(),
     };
     let Gathered { sources, left_out } = gather::gather(&arguments.paths, options.language)?;
-    let scripts = sources.into_iter().map(|source| {
-        let scan = turnkey_scan::scan(&source.path, &source.code, &options);
-        let command = proposal::command(&source.path, &scan);
-        ScannedScript {
-            path: source.path,
-            scan,
-            command,
-        }
-    });
+    let scripts = sources
+        .into_iter()
+        .map(|source| looked_at(source, arguments, &options));
     let scanned = Scanned {
         scripts: scripts.collect(),
         left_out,
     };
     let page = render(arguments, &scanned).context("could not render what was found")?;
     output::page(&page).context("could not write what was found")?;
-    let is_grave = arguments.fail_at.is_some_and(|at| scanned.score() >= at);
+    if let Some((by, path)) = scanned.failed() {
+        let message = format!("{by} failed on {path}, which the page tells of");
+        return Err(anyhow::Error::msg(message).into());
+    }
+    let is_grave = arguments
+        .fail_at
+        .is_some_and(|at| scanned.scripts.iter().any(|script| script.score() >= at));
     Ok(if is_grave { TOO_GRAVE } else { 0 })
+}
+
+fn looked_at(source: Source, arguments: &ScanArguments, options: &ScanOptions) -> ScannedScript {
+    let scan = turnkey_scan::scan(&source.path, &source.code, options);
+    let command = proposal::command(&source.path, &scan);
+    let ask = |command: &String| plugin::ask(command, &source);
+    let others = arguments.with.iter().map(ask).collect();
+    ScannedScript {
+        path: source.path,
+        scan,
+        command,
+        others,
+    }
 }
 
 fn render(arguments: &ScanArguments, scanned: &Scanned) -> std::io::Result<Vec<u8>> {

@@ -12,13 +12,13 @@ use crate::cli::RunArguments;
 use crate::cmd::scan::{ScannedScript, text};
 use crate::{colour, output};
 
-/// Where the jail shows the caller's directory.
+/// The place where the jail shows the caller's directory.
 const WORKSPACE: &str = "/workspace";
 
 /// The words for a script that stands on the command line.
 const AFTER_C: &str = "the text after -c";
 
-/// What a command runs, as far as it is a script.
+/// The script that a command runs.
 #[derive(Debug, PartialEq, Eq)]
 enum Named<'c> {
     /// A text, after `-c`.

@@ -26,10 +26,10 @@ pub struct Source {
     pub code: Vec<u8>,
 }
 
-/// What was not looked at, by the reason, with how many.
+/// The files that were not looked at, by the reason, with how many.
 pub type LeftOut = BTreeMap<&'static str, usize>;
 
-/// What is looked at, and what not.
+/// The scripts that are looked at, and what is not.
 pub struct Gathered {
     pub sources: Vec<Source>,
     pub left_out: LeftOut,

@@ -1,8 +1,9 @@
-//! What was found, for programs: schema turnkey.scan/v1.
+//! The findings for programs: schema turnkey.scan/v1.
 
 use serde::Serialize;
 use turnkey_scan::{Finding, Import, Needs};
 
+use super::plugin::PluginWord;
 use super::{Scanned, ScannedScript};
 
 #[derive(Serialize)]
@@ -11,7 +12,7 @@ pub struct ScanPage<'s> {
     /// The highest of all.
     score: u32,
     files: Vec<ScriptEntry<'s>>,
-    /// What was not looked at.
+    /// The files that were not looked at.
     left_out: Vec<LeftOutEntry>,
 }
 
@@ -28,6 +29,9 @@ struct ScriptEntry<'s> {
     needs: &'s Needs,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'s str>,
+    /// The words of other scanners, each its own.
+    #[serde(skip_serializing_if = "<[PluginWord]>::is_empty")]
+    others: &'s [PluginWord],
 }
 
 #[derive(Serialize)]
@@ -64,5 +68,6 @@ fn entry(script: &ScannedScript) -> ScriptEntry<'_> {
         imports: &scan.imports,
         needs: &scan.needs,
         command: script.command.as_deref(),
+        others: &script.others,
     }
 }

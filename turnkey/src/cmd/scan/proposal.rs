@@ -30,28 +30,25 @@ pub fn command(path: &str, scan: &Scan) -> Option<String> {
 }
 
 /// Places that every jail has, of its own or the host's.
+const SHOWN: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/dev",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+];
+
 fn is_shown(path: &str) -> bool {
-    let below = |directory: &str| {
-        path.strip_prefix(directory)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let below = |directory: &&str| {
+        let rest = path.strip_prefix(*directory);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    path == "/"
-        || [
-            "/usr",
-            "/bin",
-            "/sbin",
-            "/lib",
-            "/lib64",
-            "/proc",
-            "/dev",
-            "/tmp",
-            "/sys",
-            "/etc/passwd",
-            "/etc/group",
-            "/etc/hosts",
-        ]
-        .into_iter()
-        .any(below)
+    path == "/" || SHOWN.iter().any(below)
 }
 
 /// True for words that every shell takes as they are.

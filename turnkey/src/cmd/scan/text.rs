@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! The findings for people.
 
 use std::io::{self, Write};
 
@@ -6,6 +6,7 @@ use turnkey_report::formats::attack;
 use turnkey_report::visible;
 use turnkey_scan::Finding;
 
+use super::plugin::{self, PluginWord};
 use super::{Scanned, ScannedScript};
 
 /// Imports that are named; the rest is counted.
@@ -14,31 +15,29 @@ const IMPORTS: usize = 12;
 /// The page: gravest scripts first, those without findings in one line.
 pub(super) fn write(scanned: &Scanned, out: &mut impl Write, colour: bool) -> io::Result<()> {
     let mut scripts: Vec<&ScannedScript> = scanned.scripts.iter().collect();
-    scripts.sort_by_key(|script| std::cmp::Reverse(script.scan.score));
+    scripts.sort_by_key(|script| std::cmp::Reverse(script.score()));
     let is_one = scripts.len() == 1;
     let (found, quiet): (Vec<_>, Vec<_>) = scripts
         .into_iter()
-        .partition(|script| is_one || script.scan.score > 0);
+        .partition(|script| is_one || script.score() > 0 || !script.others.is_empty());
     for script in &found {
         write_script(script, out, colour)?;
     }
     if !quiet.is_empty() {
-        writeln!(
-            out,
-            "nothing was found in {} {}",
-            quiet.len(),
-            if found.is_empty() {
-                "scripts"
-            } else {
-                "others"
-            }
-        )?;
+        let other = if found.is_empty() { "" } else { "other " };
+        let scripts = if quiet.len() == 1 {
+            "script"
+        } else {
+            "scripts"
+        };
+        let many = quiet.len();
+        writeln!(out, "nothing was found in {many} {other}{scripts}")?;
     }
     if found.is_empty() && quiet.is_empty() {
         writeln!(out, "no Python or shell script is there")?;
     }
     for (what, count) in &scanned.left_out {
-        writeln!(out, "not looked at: {count} {what}")?;
+        writeln!(out, "not looked at: {what}: {count}")?;
     }
     Ok(())
 }
@@ -79,8 +78,26 @@ pub fn write_script(script: &ScannedScript, out: &mut impl Write, colour: bool) 
     for path in &scan.needs.refused {
         writeln!(out, "  no profile gives it {}", visible(path))?;
     }
+    for word in &script.others {
+        write_word(word, out)?;
+    }
     if let Some(command) = &script.command {
         writeln!(out, "  to run it in a jail: {command}")?;
+    }
+    Ok(())
+}
+
+/// The word of another scanner.
+fn write_word(word: &PluginWord, out: &mut impl Write) -> io::Result<()> {
+    let by = visible(&plugin::shown(&word.by));
+    if let Some(why) = &word.failed {
+        return writeln!(out, "  {by} gave no answer: {}", visible(why));
+    }
+    writeln!(out, "  {by} says: score {} of 100", word.score)?;
+    for finding in &word.findings {
+        let place = format!("{}:{}", finding.line, finding.column.unwrap_or(1));
+        let (says, rule) = (visible(&finding.says), visible(&finding.rule));
+        writeln!(out, "    {place:<8} {says} [{rule}]")?;
     }
     Ok(())
 }

@@ -1,0 +1,171 @@
+//! `turnkey scan` and `run --scan`: what is said of a script before it runs, and that nothing else comes of it.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use turnkey_expectations::expected;
+use turnkey_tests::{Run, binary, finish, scratch};
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "scripts are looked at by the command alone"
+);
+expected!(on[PROGRAMS_6_12]);
+
+fn scan(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.arg("scan").args(arguments).current_dir(directory);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn();
+    finish(child.expect("turnkey can be started"))
+}
+
+fn page(directory: &Path, arguments: &[&str]) -> Value {
+    let mut all = vec!["--json"];
+    all.extend(arguments);
+    serde_json::from_slice(&scan(directory, &all).stdout).expect("JSON")
+}
+
+fn rules(file: &Value) -> Vec<&str> {
+    let findings = file["findings"].as_array().expect("a list");
+    findings
+        .iter()
+        .filter_map(|finding| finding["rule"].as_str())
+        .collect()
+}
+
+const DECODES: &str = "import base64\nexec(base64.b64decode('b3BlbigibWFkZSIsICJ3Iik='))\n";
+
+#[test]
+fn a_scan_runs_nothing_and_fails_where_it_is_asked_to() {
+    let directory = scratch();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("x.py"), DECODES).unwrap();
+    std::fs::write(at("x.sh"), "touch made\n").unwrap();
+    let output = scan(directory.path(), &["x.py", "x.sh"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!at("made").exists());
+    let grave = scan(directory.path(), &["--fail-at", "80", "x.py"]);
+    assert_eq!(grave.status.code(), Some(1), "{grave:?}");
+    let harmless = scan(directory.path(), &["--fail-at", "1", "x.sh"]);
+    assert_eq!(harmless.status.code(), Some(0), "{harmless:?}");
+    let page = page(directory.path(), &["--allowed-imports", "os", "x.py"]);
+    assert_eq!(
+        rules(&page["files"][0]),
+        ["executes-decoded", "import-not-allowed"]
+    );
+}
+
+#[test]
+fn what_is_no_script_is_an_error_when_it_is_named_and_told_below_a_directory() {
+    let directory = scratch();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir(at("in")).unwrap();
+    std::fs::write(at("secret.py"), DECODES).unwrap();
+    std::fs::write(at("in/a.sh"), "cat /etc/shadow\n").unwrap();
+    std::fs::write(at("in/notes"), "nothing\n").unwrap();
+    symlink(at("secret.py"), at("in/link.py")).unwrap();
+    symlink(directory.path(), at("in/up")).unwrap();
+    for named in ["in/notes", "missing.py"] {
+        let output = scan(directory.path(), &[named]);
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(named),
+            "{output:?}"
+        );
+    }
+    let page = page(directory.path(), &["in"]);
+    let files = page["files"].as_array().expect("a list");
+    assert_eq!(files.len(), 1, "{page}");
+    assert_eq!(rules(&files[0]), ["reads-secret"]);
+    let text = String::from_utf8(scan(directory.path(), &["in"]).stdout).unwrap();
+    for told in [
+        "files that are neither Python nor shell: 1",
+        "symbolic links: 2",
+    ] {
+        assert!(text.contains(&format!("not looked at: {told}")), "{text}");
+    }
+}
+
+#[test]
+fn another_scanner_is_told_as_itself_and_one_that_fails_is_no_zero() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("x.sh"), "password=1\n").unwrap();
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/scanner/password.sh"
+    );
+    let page = page(directory.path(), &["--with", example, "x.sh"]);
+    let file = &page["files"][0];
+    assert_eq!((&file["score"], rules(file)), (&0.into(), vec![]), "{page}");
+    assert_eq!(file["others"][0]["by"], example);
+    assert_eq!(file["others"][0]["findings"][0]["line"], 1);
+    let grave = scan(
+        directory.path(),
+        &["--with", example, "--fail-at", "20", "x.sh"],
+    );
+    assert_eq!(grave.status.code(), Some(1), "{grave:?}");
+    let broken = scan(directory.path(), &["--with", "exit 3", "x.sh"]);
+    assert_eq!(broken.status.code(), Some(125), "{broken:?}");
+    let text = String::from_utf8_lossy(&broken.stdout);
+    assert!(
+        text.contains("exit 3 gave no answer: it ended with exit status: 3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_command_that_is_proposed_works() {
+    let directory = scratch();
+    let at = |name: &str| directory.path().join(name);
+    let data = scratch();
+    std::fs::write(data.path().join("data"), "what it reads\n").unwrap();
+    let script = format!("print(open('{}/data').read())\n", data.path().display());
+    std::fs::write(at("x.py"), script).unwrap();
+    let page = page(directory.path(), &["x.py"]);
+    let command = page["files"][0]["command"].as_str().expect("a command");
+    let command = command.replacen(
+        "turnkey run",
+        &format!("{} run --unmonitored", binary().display()),
+        1,
+    );
+    let output = Command::new("/bin/sh")
+        .args(["-c", &command])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
+    assert_eq!(output.stdout, b"what it reads\n\n");
+}
+
+#[test]
+fn a_run_says_what_it_saw_at_once_and_keeps_it_and_judges_as_without() {
+    let script = "import os\nif False:\n    open('/etc/shadow')\nprint('hi')\n";
+    let plain = Run::new().file("x.py", script).run(&["python3", "x.py"]);
+    let seen = Run::new()
+        .option("--scan")
+        .file("x.py", script)
+        .run(&["python3", "x.py"]);
+    seen.expect(
+        seen.at("/static/findings/0/rule") == "reads-secret",
+        "the finding is kept",
+    );
+    seen.expect(
+        seen.at("/static/stands_on") == "text",
+        "it says what it stands on",
+    );
+    seen.expect(
+        seen.at("/verdict") == plain.at("/verdict"),
+        "the verdict is the same",
+    );
+    seen.expect(
+        seen.at("/risk_score") == plain.at("/risk_score"),
+        "the score is the same",
+    );
+    seen.expect(
+        seen.at("/is_safe") == plain.at("/is_safe"),
+        "as safe as without",
+    );
+}
