@@ -12,6 +12,7 @@ mod audit;
 mod export;
 mod gate;
 mod layers;
+mod learn;
 mod live;
 mod monitor;
 mod moved;
@@ -30,6 +31,7 @@ pub use audit::{AuditArguments, AuditProbeArguments};
 pub use export::ExportArguments;
 pub use gate::GateArguments;
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
+pub use learn::LearnArguments;
 pub use live::{EventsArguments, FilterKey, LineFilter, TopArguments};
 pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArguments};
 pub use moved::{MapArgument, Moved};
@@ -89,7 +91,7 @@ pub enum TurnkeyCommand {
     Check(CheckArguments),
     /// Run a command in a jail whose rules only log, and write the profile that would have allowed what
     /// it did.
-    #[command(after_help = LEARN_CODES)]
+    #[command(after_help = learn::LEARN_CODES)]
     Learn(LearnArguments),
     /// Look at Python and shell scripts without running them: what they would do, where, how grave it is, and a command
     /// that runs them in a fitting jail.
@@ -143,14 +145,6 @@ pub enum TurnkeyCommand {
     /// Print the version, as --version does.
     Version,
 }
-
-const LEARN_CODES: &str = "Exit codes:
-  0-119     the command's own status, and the profile is written; of several runs, the first status
-            that is not 0
-  125       turnkey failed, the run was ended early, or some of it was not recorded: no profile is
-            written
-  126, 127  command not executable, not found
-  128+N     the command died from signal N by itself, and the profile is written";
 
 const DIFF_CODES: &str = "Exit codes:
   0    B does or allows nothing that A does not allow
@@ -339,44 +333,6 @@ pub struct ProfilesArguments {
     /// For programs: one JSON object, schema turnkey.profiles/v1
     #[arg(long)]
     pub json: bool,
-}
-
-/// `turnkey learn`.
-#[derive(Debug, Args)]
-pub struct LearnArguments {
-    /// The profile that the new one extends: a shipped one, as `turnkey profiles` lists them, or a file
-    #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
-    pub profile: String,
-    /// Write the profile to this file instead of learned.toml; -: to standard output
-    #[arg(long, value_name = "FILE|-")]
-    pub out: Option<PathBuf>,
-    /// Add what the run did to this profile, and keep the rest of it
-    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
-    pub merge: Option<PathBuf>,
-    /// Run the command N times, for each input: names that differ from run to run become patterns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub times: u16,
-    /// Run the command with this file as its standard input, or its path in place of {}; once for each --input
-    #[arg(long = "input", value_name = "FILE")]
-    pub inputs: Vec<PathBuf>,
-    /// Write the JSON report of the run to this file; -: to standard output
-    #[arg(long, value_name = "FILE|-")]
-    pub report: Option<PathBuf>,
-    /// No verdict line and no explanation on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// Whether the program gets a terminal.
-    #[command(flatten)]
-    pub terminal: TerminalArguments,
-    /// The directory that the program works in.
-    #[command(flatten)]
-    pub directory: DirectoryArguments,
-    /// Flags over the profile, which the new one keeps but for limits.
-    #[command(flatten)]
-    pub overrides: OverrideArguments,
-    /// The command and its arguments, from the first word that is no option; -- before it is optional
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
 }
 
 /// When to write in colours.

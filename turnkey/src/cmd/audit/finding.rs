@@ -52,7 +52,7 @@ pub enum Outcome {
     Stopped,
     /// The run was ended for it.
     Ended,
-    /// Nothing that could be asked answers it.
+    /// The question stays open: no fact that could be asked answers it.
     Unknown,
 }
 
@@ -76,7 +76,7 @@ impl Finding {
         Self::new(Outcome::Stopped, fact)
     }
 
-    /// Nobody can tell.
+    /// A probe that nothing answers.
     pub fn unknown(fact: impl Into<String>) -> Self {
         Self::new(Outcome::Unknown, fact)
     }

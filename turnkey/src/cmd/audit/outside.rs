@@ -20,7 +20,7 @@ use super::probe::{LATER, all, digest, left_name, namespace};
 use listeners::Listeners;
 use made::Made;
 
-/// Everything that is laid out, taken away when it is dropped.
+/// The baits and the listeners, taken away when this is dropped.
 pub struct Outside {
     bait: Bait,
     listeners: Listeners,
