@@ -39,7 +39,9 @@ fn runs_and_refusals_are_counted_and_told_on_sigusr1() {
         number(&now, pointer) - number(&before, pointer)
     };
     eventually("the ends are counted", || {
-        (more("/runs"), more("/refused/403")) == (2, 1)
+        let counts = (more("/runs"), more("/refused/403"));
+        eprintln!("runs and refusals so far: {counts:?}");
+        counts == (2, 1)
     });
     assert!(more("/milliseconds") > 0);
     let now = counted();
