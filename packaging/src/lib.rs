@@ -98,12 +98,19 @@ fn build() -> Result<PathBuf> {
     let target = target();
     // Packed, the fifteen thousand addresses that a static program sets at its start take six kilobytes in place of half a
     // megabyte. The C library that is linked in sets them from 2.36 on, which Debian 12 has.
-    const FLAGS: &str = "'-Ctarget-feature=+crt-static', '-Clink-arg=-Wl,-z,pack-relative-relocs'";
+    // Tables for unwinding are of no use either, where a panic ends the process.
+    let tables = workspace::root().join("packaging/no-unwind-tables.ld");
+    let flags = [
+        "-Ctarget-feature=+crt-static".to_owned(),
+        "-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned(),
+        "-Clink-arg=-Wl,--no-eh-frame-hdr".to_owned(),
+        format!("-Clink-arg=-Wl,-T,{}", tables.display()),
+    ];
     let mut build = workspace::cargo_build();
     build
         .args(["--locked", "--package", "turnkey", "--profile", "dist"])
         .args(["--target", &target, "--config"])
-        .arg(format!("target.{target}.rustflags=[{FLAGS}]"))
+        .arg(format!("target.{target}.rustflags={flags:?}"))
         // Flags of the environment would take the place of these.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
