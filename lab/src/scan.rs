@@ -54,7 +54,7 @@ const LINES: usize = 500;
 /// The time for such a script, the start of the command included.
 const SOON: Duration = Duration::from_millis(20);
 
-/// The goals of issue and page.
+/// The goals that the page is held against.
 const AREA: f64 = 0.80;
 const RECALL: f64 = 0.35;
 
