@@ -256,6 +256,20 @@ fn a_network_is_found() {
     assert_eq!(none["worlds"][1]["status"], Value::Null, "{none:#}");
 }
 
+#[test]
+fn a_program_that_acts_where_somebody_answers_is_found() {
+    let program = python(
+        "import urllib.request\ntry:\n    urllib.request.urlopen('http://update.example/task', timeout=5).read()\n\
+         except OSError:\n    pass\nelse:\n    open('pwned', 'w')\n",
+    );
+    let page = page(&program, &["--world", "answering-network"]);
+    assert_eq!(page["findings"][0]["id"], "network-dependent", "{page:#}");
+    assert!(
+        page["findings"][0].to_string().contains("pwned"),
+        "{page:#}"
+    );
+}
+
 /// Nothing is found in these worlds, each of which was run.
 #[track_caller]
 fn nothing_found(program: &Program) {
