@@ -5,10 +5,13 @@
 //! end both at once. It holds nothing but one end of a socket, whose other end is the watcher's alone, and `cgroup.kill`, opened
 //! beforehand: the group's name may be another group's by then.
 
+#![expect(unsafe_code, reason = "sigprocmask(2) between fork(2) and execve(2)")]
+
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -99,14 +102,19 @@ fn started(program: &GuardProgram, group: &ForeignGroup) -> io::Result<(Child, U
         return Err(ErrorKind::NotFound.into());
     };
     let (ours, its) = UnixStream::pair()?;
-    let process = Command::new(name)
+    let mut command = Command::new(name);
+    command
         .args(arguments)
         .current_dir("/")
         .stdin(OwnedFd::from(its))
         .stdout(group.open_kill()?)
-        .stderr(Stdio::null())
-        .spawn()?;
-    Ok((process, ours))
+        .stderr(Stdio::null());
+    // What ends a session or a terminal is meant for the watcher, whose end the guard must see. From its first instruction on:
+    // one that a signal ended while it starts might be found missing too late.
+    let block = || SigSet::all().thread_block().map_err(io::Error::from);
+    // SAFETY: one system call, which allocates nothing and takes no lock.
+    unsafe { command.pre_exec(block) };
+    Ok((command.spawn()?, ours))
 }
 
 /// The guard itself: waits on standard input until the watcher lets the group go or has ended, and then writes to standard
@@ -115,9 +123,7 @@ fn started(program: &GuardProgram, group: &ForeignGroup) -> io::Result<(Child, U
 /// # Errors
 /// When its streams are not those that a watcher hands it, or the kernel refuses the kill.
 pub fn stay_behind() -> anyhow::Result<()> {
-    // What ends a session or a terminal is meant for the watcher, whose end this must see.
     nix::unistd::setsid().context("a watcher starts this")?;
-    SigSet::all().thread_block()?;
     spare_from_oom();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     match socket.write_all(&WORD) {

@@ -62,9 +62,13 @@ fn a_group_dies_with_its_watcher_and_with_the_guard_before_it_replaced() {
     };
     send("-KILL", first);
     let mut second = None;
+    // From its first instruction on it hears no signal that can be blocked: this one may come while it starts.
     eventually("another stands in its place", || {
         second = guards(watcher).into_iter().find(|pid| *pid != first);
-        second.is_some()
+        second.is_some_and(|second| {
+            send("-HUP", second);
+            true
+        })
     });
     assert!(is_gone(first), "nobody's child is left over");
     // What is not a watcher's end is no reason.
