@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn shipped_worlds_are_read_by_the_same_reader() {
         let worlds = read(SHIPPED).unwrap();
-        assert_eq!(worlds.len(), 13);
+        assert_eq!(worlds.len(), 14);
         for (name, world) in &worlds {
             assert_eq!(world.differs_in().len(), 1, "{name}");
             assert!(world.about.is_some(), "{name}");
