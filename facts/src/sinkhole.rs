@@ -36,7 +36,7 @@ pub struct Conversation {
     pub distrusts: bool,
     /// The sinkhole ended it, because it was too long.
     pub cut: bool,
-    /// Of its begin, `CLOCK_BOOTTIME` in nanoseconds.
+    /// The time of its begin, `CLOCK_BOOTTIME` in nanoseconds.
     pub began_ns: u64,
 }
 

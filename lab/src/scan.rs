@@ -179,7 +179,7 @@ fn of_package(path: &str, code: Vec<u8>) -> Script {
     }
 }
 
-/// What the command prints of a folder, as far as it counts here.
+/// The part of the command's page on a folder, as far as it counts here.
 #[derive(Deserialize)]
 struct Page {
     files: Vec<ScannedFile>,

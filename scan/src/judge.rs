@@ -23,7 +23,7 @@ pub struct Finding {
     pub technique: Option<&'static str>,
     /// The share of a hundred that it takes of what was not suspicious so far.
     pub weight: u32,
-    /// What the code would do.
+    /// The act that the code would do, in words.
     pub says: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Import {
     pub line: usize,
 }
 
-/// What a profile has to allow, as far as the text names it.
+/// The wants of a script from a profile, as far as the text names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Needs {
     /// Hosts and ports.
@@ -45,7 +45,7 @@ pub struct Needs {
     pub read: BTreeSet<String>,
     /// Files that are written there.
     pub write: BTreeSet<String>,
-    /// What no profile should give it.
+    /// The paths that no profile should give it.
     pub refused: BTreeSet<String>,
 }
 
@@ -95,7 +95,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// One that has heard nothing.
+    /// A judge that has heard nothing.
     pub fn new(allowed_imports: Option<Vec<String>>) -> Judge {
         Judge {
             allowed_imports,
@@ -125,12 +125,12 @@ impl Judge {
         };
     }
 
-    /// Whether acts count, or are only there to learn from.
+    /// True when acts count, and are not only there to learn from.
     pub fn listen(&mut self, listens: bool) {
         self.listens = listens;
     }
 
-    /// Whether acts count.
+    /// True when acts count.
     pub fn listens(&self) -> bool {
         self.listens
     }

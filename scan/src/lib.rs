@@ -1,4 +1,4 @@
-//! What a script would do, by its text alone. Bytes in, findings out: nothing is run, opened or asked for.
+//! A look at scripts: their acts, by the text alone. Bytes in, findings out: nothing is run, opened or asked for.
 //!
 //! `python` and `shell` each read a language: they fold constants, follow what a variable holds, and tell the `judge` what is
 //! done with it. The judge alone knows the rules, so that `open("/etc/shadow")` and `cat /etc/shadow` come to the same.
@@ -19,7 +19,7 @@ pub use language::Language;
 
 use judge::Judge;
 
-/// What the caller wants to know.
+/// Options of a look.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
     /// The language, where the caller knows it.
@@ -41,7 +41,7 @@ pub struct Scan {
     pub left_out: usize,
     /// The modules that it imports, each once. None of them is a finding by itself.
     pub imports: Vec<Import>,
-    /// What a profile has to allow for it.
+    /// The wants of the script from a profile.
     pub needs: Needs,
 }
 

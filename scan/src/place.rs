@@ -37,12 +37,12 @@ const USUAL: &[&str] = &[
     "/etc/ssl/certs",
 ];
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// Absolute, without `.` and `..`.
     pub path: String,
-    /// What detectors of behaviours know of it.
+    /// The traits by which detectors of behaviours know it.
     pub traits: Traits,
     /// True for settings or state of the system or of users.
     pub is_state: bool,
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// What is known of a path as it is written. A relative one is taken to begin below a home.
+/// The place that a path means, as it is written. A relative one is taken to begin below a home.
 pub fn place(written: &str) -> Place {
     let home = written
         .replacen("${HOME}", "~", 1)

@@ -21,7 +21,7 @@ pub struct Origins(u16);
 impl Origins {
     /// The content of a file.
     pub const FILE: Origins = Origins(1);
-    /// What was received.
+    /// Data that was received.
     pub const NETWORK: Origins = Origins(2);
     /// Variables of the environment.
     pub const ENVIRONMENT: Origins = Origins(4);
@@ -45,7 +45,7 @@ impl Origins {
         self.0 & of.0 != 0
     }
 
-    /// Both.
+    /// The origins of two values.
     pub fn with(self, other: Origins) -> Origins {
         Origins(self.0 | other.0)
     }
@@ -160,7 +160,7 @@ impl Value {
         }
     }
 
-    /// What is made of it, when nobody knows how: no constant any more, and all of its origins.
+    /// The result of an unknown operation on it: no constant any more, and all of its origins.
     pub fn derived(&self) -> Value {
         Value {
             origins: self.origins,
@@ -199,7 +199,7 @@ impl Value {
         }
     }
 
-    /// Either of both: what a variable has that is assigned in two places.
+    /// One value of two: what a variable has that is assigned in two places.
     pub fn or(&self, other: &Value) -> Value {
         let is_nothing = |one: &Value| {
             one.text.is_none() && one.name.is_none() && one.handle.is_none() && one.items.is_none()

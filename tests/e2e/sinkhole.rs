@@ -20,7 +20,7 @@ fn sinking() -> Run {
     Run::new().option("--network sinkhole")
 }
 
-/// What was kept of the conversations with a peer, by its name or address.
+/// Records of the conversations with a peer, by its name or address.
 fn with<'r>(ran: &'r Ran, peer: &str) -> Vec<&'r Value> {
     let all = ran.list("/sinkhole/conversations").iter();
     let is_meant = |one: &&Value| one["name"] == peer || one["address"] == peer;

@@ -270,7 +270,7 @@ fn a_program_that_acts_where_somebody_answers_is_found() {
     );
 }
 
-/// Nothing is found in these worlds, each of which was run.
+/// Asserts that nothing is found in these worlds, each of which was run.
 #[track_caller]
 fn nothing_found(program: &Program) {
     let worlds = ["in-40-days", "patience", "other-host"];

@@ -75,7 +75,7 @@ fn unless_positive(argument: usize) -> Vec<FilterInstruction> {
     ]
 }
 
-/// Without a time to wait until.
+/// Instructions for a call that has no time to wait until.
 fn unless_null(argument: usize) -> Vec<FilterInstruction> {
     vec![
         low(argument),

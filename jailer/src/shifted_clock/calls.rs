@@ -55,7 +55,7 @@ pub enum TimeForm {
 pub enum LeftTime {
     /// Nowhere.
     Untold,
-    /// In the place of the time itself.
+    /// The time stands in the place of the argument itself.
     InPlace,
     /// At this argument, when a signal came.
     WhenInterrupted(usize),

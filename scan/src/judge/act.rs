@@ -10,7 +10,7 @@ use crate::place::{self, Place, place};
 use crate::rule;
 use crate::value::{HOLE, Origins, Value};
 
-/// What acts add up to over a whole script.
+/// The sum of acts over a whole script.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// Files with something that was downloaded.
@@ -380,7 +380,7 @@ impl Judge {
         }
     }
 
-    /// What only the whole tells.
+    /// Findings that only the whole tells.
     pub(super) fn conclude(&mut self) {
         let Facts {
             duplicates,

@@ -43,7 +43,7 @@ impl Call<'_> {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// What nobody knows more of than what it depends on.
+    /// A value of which nothing is known but what it depends on.
     fn result(&self) -> Value {
         let name = format!("{}()", self.name);
         let named = if self.name.is_empty() {
@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What a call does, and gives back.
+    /// The acts of a call, and its result.
     fn made(&mut self, call: &Call) -> Value {
         let Some(does) = library::does(call.name).or_else(|| library::method(call.method())) else {
             return call.result();

@@ -2,7 +2,7 @@
 
 use crate::rule::{self, Rule};
 
-/// What a function does.
+/// The act of a function.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
     // Runs something.
@@ -62,7 +62,7 @@ pub enum Does {
     Rule(&'static Rule, &'static str),
 }
 
-/// One name for what has several.
+/// The name by which rules know a thing that has several.
 pub fn canonical(name: &str) -> String {
     let name = name
         .strip_prefix("builtins.")
@@ -75,7 +75,7 @@ pub fn canonical(name: &str) -> String {
         .map_or(name.clone(), |rest| format!("open{rest}"))
 }
 
-/// What a function does, by its dotted name.
+/// The act of a function, by its dotted name.
 pub fn does(name: &str) -> Option<Does> {
     runs(name)
         .or_else(|| files(name))
@@ -284,7 +284,7 @@ fn observes(name: &str) -> Option<Does> {
     })
 }
 
-/// What a method does by its own name, whatever object it is of.
+/// The act of a method by its own name, whatever object it is of.
 pub fn method(name: &str) -> Option<Does> {
     Some(match name {
         "read_text" | "read_bytes" => Does::ReadText,

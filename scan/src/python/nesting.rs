@@ -1,4 +1,4 @@
-//! How deeply a script is nested, by its tokens alone: a parser and whoever walks its tree need stack by that.
+//! The depth to which a script is nested, by its tokens alone: a parser and whoever walks its tree need stack by that.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, lexer};

@@ -1,4 +1,4 @@
-//! What names hold: of the script as a whole, of each function, and of what functions give back.
+//! Values that names hold: of the script as a whole, of each function, and of what functions give back.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Names that are kept.
 const KEPT: usize = 20_000;
 
-/// What names hold.
+/// Values of names.
 #[derive(Default)]
 pub struct Scope {
     values: HashMap<(String, String), Value>,
@@ -51,7 +51,7 @@ impl Scope {
         self.put(function.cloned().unwrap_or_default(), name, value);
     }
 
-    /// What a name is given in one of several places.
+    /// A value that a name is given in one of several places.
     fn join(&mut self, function: &str, name: &str, value: &Value) {
         let key = (function.to_owned(), name.to_owned());
         let joined = self

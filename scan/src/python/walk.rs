@@ -39,7 +39,7 @@ impl<'j, 's> Walk<'j, 's> {
         }
     }
 
-    /// One pass over all of it.
+    /// The walk over all of a script, once.
     pub fn script(&mut self, body: &[Stmt]) {
         for statement in body {
             if !self.judge.spend(1) {
@@ -59,12 +59,7 @@ impl<'j, 's> Walk<'j, 's> {
                 self.script(&it.body);
             }
             Stmt::Return(it) => {
-                let value = it
-                    .value
-                    .as_deref()
-                    .map(|value| self.expression(value))
-                    .unwrap_or_default();
-                self.scope.give_back(&value);
+                self.give_back(it.value.as_deref());
             }
             Stmt::Assign(it) => {
                 let value = self.expression(&it.value);
@@ -278,7 +273,13 @@ impl<'j, 's> Walk<'j, 's> {
         }
     }
 
-    /// What an expression comes to.
+    /// Has the function around give back the value of this expression.
+    fn give_back(&mut self, expression: Option<&Expr>) {
+        let value = expression.map(|it| self.expression(it)).unwrap_or_default();
+        self.scope.give_back(&value);
+    }
+
+    /// The value of an expression.
     pub fn expression(&mut self, expression: &Expr) -> Value {
         if !self.judge.spend(1) {
             return Value::default();
@@ -358,12 +359,7 @@ impl<'j, 's> Walk<'j, 's> {
             Expr::Starred(it) => self.expression(&it.value),
             Expr::Await(it) => self.expression(&it.value),
             Expr::Yield(it) => {
-                let value = it
-                    .value
-                    .as_deref()
-                    .map(|value| self.expression(value))
-                    .unwrap_or_default();
-                self.scope.give_back(&value);
+                self.give_back(it.value.as_deref());
                 Value::default()
             }
             Expr::YieldFrom(it) => self.expression(&it.value),

@@ -232,7 +232,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// What is open around a character of a word.
+/// The quotes and brackets that are open around a character of a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Around {
     Single,

@@ -14,7 +14,7 @@ impl<'a> Arguments<'a> {
         Arguments { words, valued }
     }
 
-    /// Those that are no options nor their values.
+    /// Operands: words that are no options nor their values.
     pub fn operands(&self) -> Vec<&'a Value> {
         let (mut operands, mut only, mut skips) = (Vec::new(), false, false);
         for word in self.words {

@@ -127,7 +127,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What `@file`, `name=@file` or a text comes to.
+    /// The value of `@file`, `name=@file` or a text.
     fn sent(&mut self, value: &Value, is_file: bool, input: &Value) -> Value {
         let text = value.shown();
         let path = if is_file {

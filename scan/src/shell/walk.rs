@@ -31,7 +31,7 @@ struct Gathered {
     assigned: bool,
 }
 
-/// What a block began with.
+/// The word that a block began with.
 enum Block {
     If(bool),
     Loop(bool),
@@ -48,9 +48,9 @@ pub struct Walk<'j> {
     within: Vec<String>,
     depth: usize,
     blocks: Vec<Block>,
-    /// What goes through the pipe to the next command.
+    /// The value that goes through the pipe to the next command.
     piped: Option<Value>,
-    /// What the last command printed.
+    /// The output of the last command.
     output: Value,
     /// The names of commands of the present pipeline.
     pipeline: Vec<String>,
@@ -81,7 +81,7 @@ impl<'j> Walk<'j> {
         }
     }
 
-    /// One pass over all of it.
+    /// The walk over all of a script, once.
     pub fn script(&mut self, tokens: &[Token<'_>]) {
         let mut command = Gathered::default();
         let mut at = 0;
@@ -335,7 +335,7 @@ impl<'j> Walk<'j> {
         }
     }
 
-    /// What a variable, or a parameter of the function around, holds.
+    /// The value of a variable, or of a parameter of the function around.
     pub fn variable(&self, name: &str) -> Option<Value> {
         if name == "HOME" {
             return Some(Value::text("~"));

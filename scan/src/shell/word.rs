@@ -1,4 +1,4 @@
-//! What a word comes to: quotes taken off, variables put in, substitutions run through.
+//! The value of a word: quotes taken off, variables put in, substitutions run through.
 
 use super::lex;
 use super::walk::Walk;
@@ -89,7 +89,7 @@ struct Expansion<'r> {
     raw: &'r str,
     at: usize,
     text: String,
-    /// What it depends on.
+    /// Origins of the value.
     value: Value,
     quoted: bool,
 }
@@ -219,7 +219,7 @@ impl<'r> Expansion<'r> {
         }
     }
 
-    /// What stands between the braces of `${…}`.
+    /// The text between the braces of `${…}`.
     fn parameter(&mut self, walk: &mut Walk, inner: &str) {
         let own = name(inner);
         let rest = &inner[own.len()..];

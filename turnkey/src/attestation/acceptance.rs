@@ -60,7 +60,7 @@ pub struct Acceptance {
     pub status: WantedStatus,
     /// Each must be a subject of the statement.
     pub subjects: Vec<Subject>,
-    /// There must be a gate.
+    /// True when there must be a gate.
     pub gate: bool,
     /// The commit that the gate must have judged.
     pub commit: Option<String>,

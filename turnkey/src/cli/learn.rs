@@ -40,7 +40,7 @@ pub struct LearnArguments {
     /// No verdict line and no explanation on standard error
     #[arg(long, short)]
     pub quiet: bool,
-    /// Whether the program gets a terminal.
+    /// Flags that say if the program gets a terminal.
     #[command(flatten)]
     pub terminal: TerminalArguments,
     /// The directory that the program works in.

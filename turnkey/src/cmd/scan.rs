@@ -33,7 +33,7 @@ pub struct ScannedScript {
 }
 
 impl ScannedScript {
-    /// One whose command is there already.
+    /// A script whose command is there already.
     pub fn new(path: String, scan: Scan) -> Self {
         ScannedScript {
             path,

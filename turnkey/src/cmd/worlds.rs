@@ -275,7 +275,7 @@ impl WorldRunner<'_> {
     }
 }
 
-/// From a part of what a program does nothing can be concluded.
+/// Refuses a run that was seen in part: from that nothing can be concluded.
 fn require_seen(report: &Report) -> anyhow::Result<()> {
     if report.status == Status::SetupFailed {
         let error = report.error.as_deref().unwrap_or("nothing ran");

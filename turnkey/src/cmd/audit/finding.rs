@@ -106,7 +106,7 @@ pub enum Line {
     Begun(String),
     /// The probe of this name ended.
     Found(String, Finding),
-    /// All of them did.
+    /// The end: every probe has been tried.
     Over,
 }
 

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 
 use turnkey_report::shortened;
 
+use super::overrides::Overridden;
 use super::result::{GateCheck, GateFinding, GateResult};
 
-/// By this, whoever posts the comment finds the one before.
+/// The mark by which whoever posts the comment finds the one before.
 const MARK: &str = "<!-- turnkey gate -->";
 /// Characters of one text.
 const TEXT: usize = 300;
@@ -93,16 +94,7 @@ fn check(check: &GateCheck, below: &mut String) -> String {
     if let Some(why) = &check.why {
         let _ = write!(line, ": {}", code(why));
     }
-    if let Some(by) = &check.overridden {
-        let _ = write!(
-            line,
-            ", overridden by {} until {}: {}",
-            code(&by.author),
-            code(&by.expires),
-            code(&by.reason)
-        );
-    }
-    line
+    line + &overridden(check.overridden.as_ref())
 }
 
 fn finding(finding: &GateFinding) -> String {
@@ -111,16 +103,17 @@ fn finding(finding: &GateFinding) -> String {
         let _ = write!(line, " {}", code(&place));
     }
     let _ = write!(line, ": {}", code(&finding.what));
-    if let Some(by) = &finding.overridden {
-        let _ = write!(
-            line,
-            ", overridden by {} until {}: {}",
-            code(&by.author),
-            code(&by.expires),
-            code(&by.reason)
-        );
-    }
-    line
+    line + &overridden(finding.overridden.as_ref())
+}
+
+/// The words for an override; none where there is none.
+fn overridden(by: Option<&Overridden>) -> String {
+    let words = |by: &Overridden| {
+        let parts = [&by.author, &by.expires, &by.reason].map(|part| code(part));
+        let [author, expires, reason] = parts;
+        format!(", overridden by {author} until {expires}: {reason}")
+    };
+    by.map(words).unwrap_or_default()
 }
 
 /// A code span with the text in it: one line, between more backticks in a row than it has itself.

@@ -33,7 +33,7 @@ pub struct GateResult {
     pub files: Vec<String>,
     /// Every check of the config.
     pub checks: Vec<GateCheck>,
-    /// Whatever else should be known, a sentence each.
+    /// Remarks on what else should be known, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ impl GateCheck {
         }
     }
 
-    /// One that was made, and fails when something was found.
+    /// A check that was made, and fails when something was found.
     pub fn failing_by(name: &str, findings: Vec<GateFinding>) -> GateCheck {
         let verdict = match findings.is_empty() {
             true => CheckVerdict::Pass,
@@ -176,12 +176,12 @@ impl GateCheck {
         }
     }
 
-    /// One that could not be made.
+    /// A check that could not be made.
     pub fn inconclusive(name: &str, why: String) -> GateCheck {
         GateCheck::new(name, CheckVerdict::Inconclusive, Some(why))
     }
 
-    /// One that had nothing to look at.
+    /// A check that had nothing to look at.
     pub fn skipped(name: &str) -> GateCheck {
         let why = "nothing is model-written".to_owned();
         GateCheck::new(name, CheckVerdict::Skipped, Some(why))

@@ -11,7 +11,7 @@ use super::child::{in_child, stays};
 const MIB: usize = 1 << 20;
 /// Memory that nobody's sandbox should give unasked, in MiB.
 const MEMORY: usize = 1024;
-/// As many processes.
+/// Processes that nobody's sandbox should give unasked.
 const PROCESSES: usize = 200;
 
 pub fn probes() -> Vec<Probe> {
