@@ -418,3 +418,16 @@ fn the_tree_is_the_same_under_every_umask_and_the_program_inherits_it() {
         }
     }
 }
+
+/// Directories of a layer are the host's, and are made with the caller's umask.
+#[test]
+fn a_layer_that_is_made_under_the_tightest_umask_is_kept() {
+    let layer = scratch();
+    let owner_alone = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(layer.path(), owner_alone).expect("it is the test's");
+    let option = format!("--layer {}", layer.path().display());
+    let run = || Run::new().option("--unmonitored").option(&option);
+    under_umask("0777", run(), "umask 022; mkdir d; echo kept > d/f").expect_code(0);
+    let ran = under_umask("0777", run(), "cat d/f");
+    ran.expect(ran.stdout == "kept\n", "the next run has it");
+}
