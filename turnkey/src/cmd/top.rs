@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_run_is_of_whom_root_makes_it_for() {
-        let mut looks = Looks::default();
+        let looks = Looks::default();
         let served = || LiveState {
             served: Some(4242),
             ..told("a", 1.0, 1.0)
