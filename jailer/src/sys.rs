@@ -13,6 +13,7 @@
 
 mod mount;
 mod process;
+pub mod scheduling;
 mod socket;
 pub mod trace;
 

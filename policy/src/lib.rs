@@ -35,6 +35,7 @@ mod behaviour;
 pub mod decide;
 pub mod endpoint;
 mod error;
+mod filled;
 mod flags;
 pub mod glob;
 mod home;
@@ -72,6 +73,7 @@ pub use decide::{
 };
 pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
+pub use filled::filled;
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::{Beginning, LackingPlace};
 pub use lint::check;

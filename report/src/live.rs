@@ -36,6 +36,9 @@ pub struct LiveState {
     /// The control group of an attachment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The user for whom another one, root, makes the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<u32>,
     /// The start: RFC 3339, in UTC.
     pub started_at: String,
     /// The seconds since.
@@ -84,6 +87,8 @@ pub struct LiveRun {
     pub command: Vec<Vec<u8>>,
     /// The group of an attachment, escaped.
     pub group: Option<String>,
+    /// See [`LiveState::served`].
+    pub served: Option<u32>,
     /// The start.
     pub clock: Clock,
     /// True when the monitor watches from the first instruction on.
@@ -101,6 +106,7 @@ impl LiveRun {
             mode: policy.enforcement.mode.name(),
             command,
             group: None,
+            served: None,
             clock,
             whole: true,
             redacts: true,
@@ -122,6 +128,7 @@ impl LiveRun {
             mode: self.mode.to_owned(),
             command,
             group: self.group.clone(),
+            served: self.served,
             started_at: self.clock.started_at(),
             age_seconds: std::time::Duration::from_nanos(age).as_secs_f64(),
             events: numbers.events,

@@ -144,13 +144,10 @@ impl<'o> EventSink<'o> {
         };
         let live = LiveRun {
             redacts: redact,
+            served,
             ..LiveRun::new(policy, self.clock, self.id.clone(), command)
         };
-        self.alerts = Some(Alerts::new(
-            sinks,
-            writer,
-            LiveFeed::new(live, lines, served),
-        ));
+        self.alerts = Some(Alerts::new(sinks, writer, LiveFeed::new(live, lines)));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The kernel sees, decides and kills; the report says what and why.
 
-use turnkey_tests::Run;
+use turnkey_tests::{Run, eventually};
 
 const READ_SHADOW: &str = "import sys
 text = open('/etc/shadow').read()
@@ -230,7 +230,7 @@ fn the_kill_needs_no_reader() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    turnkey_tests::eventually("the program runs", || place("ready").exists());
+    eventually("the program runs", || place("ready").exists());
     let pid = nix::unistd::Pid::from_raw(i32::try_from(turnkey.id()).unwrap());
     kill(pid, Signal::SIGSTOP).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(2500));
@@ -244,4 +244,29 @@ fn the_kill_needs_no_reader() {
         "the shell died with its cat, though nobody in user space was awake"
     );
     assert_eq!(output.status.code(), Some(121));
+}
+
+#[test]
+fn events_of_a_run_that_lives_are_replaced_by_no_other() {
+    let first = Run::new();
+    let events = first.path().with_extension("shared.jsonl");
+    let option = format!("--quiet --events {}", events.display());
+    let first = first.option(&option);
+    let mut command = first.command(&["sh", "-c", "read x; cat /etc/hostname"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    eventually("the first one writes", || events.exists());
+    let second = Run::new().option(&option).shell("cat /etc/passwd");
+    second.expect_code(125);
+    let word = "name another file with --events";
+    second.expect(second.stderr.contains(word), "told");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let text = std::fs::read_to_string(&events).unwrap();
+    assert!(text.contains("/etc/hostname") && !text.contains("/etc/passwd"));
+    // Its name is free from then on.
+    let third = Run::new().option(&option).shell("cat /etc/passwd");
+    third.expect_code(0);
+    let text = std::fs::read_to_string(&events).unwrap();
+    assert!(text.contains("/etc/passwd") && !text.contains("/etc/hostname"));
+    std::fs::remove_file(&events).unwrap();
 }

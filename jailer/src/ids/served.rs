@@ -11,6 +11,8 @@ use nix::fcntl::AtFlags;
 use nix::libc;
 use nix::unistd::{AccessFlags, Gid, Uid, setfsgid, setfsuid};
 
+use crate::sys::scheduling;
+
 /// A user without privileges. Its supplementary groups are those of the whole process, which sets them before it has a second thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedUser {
@@ -77,6 +79,41 @@ pub fn umask_of(pid: u32) -> std::io::Result<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let told = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
     told.ok_or_else(|| std::io::Error::other("/proc does not tell its umask"))
+}
+
+/// The classes in which a process waits for processors and for disks, as far as they are no better than the usual ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulingClass {
+    policy: Option<i64>,
+    io: Option<i64>,
+}
+
+impl SchedulingClass {
+    /// Reads those of a process.
+    ///
+    /// # Errors
+    /// The errors of sched_getscheduler(2) and ioprio_get(2).
+    pub fn of(pid: u32) -> Result<SchedulingClass, Errno> {
+        /// `IOPRIO_CLASS_BE` and `IOPRIO_CLASS_IDLE`, above the level.
+        const MODEST: [i64; 2] = [2, 3];
+        const LEVEL_BITS: i64 = 13;
+        let policies = [libc::SCHED_BATCH, libc::SCHED_IDLE].map(i64::from);
+        let policy = scheduling::policy(pid)?;
+        let io = scheduling::io_priority(pid)?;
+        Ok(SchedulingClass {
+            policy: Some(policy).filter(|policy| policies.contains(policy)),
+            io: Some(io).filter(|io| MODEST.contains(&(io >> LEVEL_BITS))),
+        })
+    }
+
+    /// Gives them to the calling thread, and to what it starts.
+    ///
+    /// # Errors
+    /// The errors of sched_setscheduler(2) and ioprio_set(2).
+    pub fn take(self) -> Result<(), Errno> {
+        self.policy.map_or(Ok(()), scheduling::set_policy)?;
+        self.io.map_or(Ok(()), scheduling::set_io_priority)
+    }
 }
 
 /// File systems that hold no files but doors into the kernel, or whose answers come from a process that need not give any.

@@ -22,9 +22,12 @@ pub(super) fn environment(policy: &Policy, caller: &[(OsString, OsString)]) -> V
         .iter()
         .filter(|(name, _)| passes(name))
         .map(|(name, value)| variable(name, value));
-    let fixed = set
-        .iter()
-        .map(|(name, value)| variable(OsStr::new(name), OsStr::new(value)));
+    let fixed = set.iter().map(|(name, value)| {
+        let filled = turnkey_policy::filled(value, policy.limits.memory);
+        // What is none was refused when it was read.
+        let filled = filled.as_ref().unwrap_or(value);
+        variable(OsStr::new(name), OsStr::new(filled))
+    });
     passed.chain(fixed).collect()
 }
 

@@ -19,11 +19,6 @@ pub const REASONS: &[(&str, &str, &str)] = &[
         "test_fsize_ismax",
         "`--file-size` is a limit of the jail",
     ),
-    (
-        "CPython test_socket",
-        "UDPLITE",
-        "a jail makes no UDPLITE sockets",
-    ),
 ];
 
 const READ_ONLY: &str = "it deletes a compiled module that is not there beside the library, which the jail has read-only: on such a \

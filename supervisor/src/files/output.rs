@@ -174,8 +174,8 @@ impl OpenOutput {
         Ok(true)
     }
 
-    /// As [`OpenOutput::start`], for a file that no other process gives this name as long as it is open; `None` when another process
-    /// keeps the name in this way.
+    /// To be written bit by bit, and read meanwhile: a file has its name at once, which no other process gives to another one as long as it
+    /// is open; `None` when another process keeps the name in this way.
     pub fn start_unless_kept(&self) -> io::Result<Option<File>> {
         let (OpenOutput::Stream(file) | OpenOutput::File(file, _)) = self;
         if let OpenOutput::File(file, place) = self {
@@ -185,14 +185,6 @@ impl OpenOutput {
             }
         }
         Ok(Some(file.try_clone()?))
-    }
-
-    /// To be written bit by bit, and read meanwhile: a file has its name at once.
-    pub fn start(self) -> io::Result<File> {
-        match self {
-            OpenOutput::Stream(stream) => Ok(stream),
-            OpenOutput::File(file, place) => place.publish(&file).map(|()| file),
-        }
     }
 }
 

@@ -25,8 +25,6 @@ const AT_THE_END: Duration = Duration::from_millis(200);
 /// The followers of one run.
 pub struct LiveFeed {
     run: LiveRun,
-    /// The user for whom this process makes the run, who may follow it as well.
-    served: Option<u32>,
     lines: EventLines,
     followers: Vec<Follower>,
     events: u64,
@@ -34,10 +32,9 @@ pub struct LiveFeed {
 
 impl LiveFeed {
     /// The feed of a run that nobody can follow yet.
-    pub fn new(run: LiveRun, lines: EventLines, served: Option<u32>) -> LiveFeed {
+    pub fn new(run: LiveRun, lines: EventLines) -> LiveFeed {
         LiveFeed {
             run,
-            served,
             lines,
             followers: Vec::new(),
             events: 0,
@@ -57,7 +54,7 @@ impl LiveFeed {
         numbers: LiveNumbers,
         usage: impl FnOnce() -> Option<CurrentUsage>,
     ) {
-        let may_follow = |stream| may_follow(stream, self.served);
+        let may_follow = |stream| may_follow(stream, self.run.served);
         let mut joined: Vec<_> = came.into_iter().filter_map(may_follow).collect();
         if joined.is_empty() {
             return;
@@ -234,7 +231,7 @@ mod tests {
         let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
         let clock = clock::now();
         let run = LiveRun::new(&policy, clock, "a-1".to_owned(), Vec::new());
-        LiveFeed::new(run, EventLines::new(&policy, clock), None)
+        LiveFeed::new(run, EventLines::new(&policy, clock))
     }
 
     /// The kinds of the lines that came, and whether there will be more.

@@ -78,3 +78,23 @@ fn a_program_is_compiled_and_run() {
         "and nothing of it is stopped",
     );
 }
+
+#[test]
+fn a_heap_is_sized_by_the_jail_and_not_by_the_host() {
+    let heap = |option: &str| {
+        let run = under("java").option(&format!("--memory 512M {option}"));
+        let ran = run.shell("java -XX:+PrintFlagsFinal -version | grep -w MaxHeapSize");
+        ran.expect_code(0);
+        let number = ran.stdout.split_whitespace().nth(3);
+        number
+            .and_then(|number| number.parse::<u64>().ok())
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        heap(""),
+        128 << 20,
+        "a quarter, as of a machine of that size"
+    );
+    let control = heap("--env JAVA_TOOL_OPTIONS=-Xshare:auto");
+    assert!(control > 128 << 20, "the control: {control}");
+}

@@ -119,3 +119,14 @@ fn a_package_that_sends_data_away_reaches_nobody() {
         [NODE, "-e", &program].map(str::to_owned).to_vec()
     });
 }
+
+#[test]
+fn a_heap_is_sized_by_the_jail() {
+    let run = under("node").option("--memory 1G");
+    let program = "console.log(require('v8').getHeapStatistics().heap_size_limit >> 20)";
+    let ran = run.run(&[NODE, "-e", program]);
+    ran.expect_code(0);
+    // The half, and what is young beside it.
+    let size: u64 = ran.stdout.trim().parse().unwrap_or_default();
+    ran.expect((512..700).contains(&size), &format!("{size} MiB"));
+}

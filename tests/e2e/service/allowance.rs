@@ -110,19 +110,21 @@ fn files_and_tasks_of_a_run_are_at_most_its_caller_s() {
 #[test]
 fn a_program_starts_as_its_caller_would_start_it() {
     let service = Service::start("");
-    let as_root = "renice -n 7 -p $$ > /dev/null; taskset -p -c 0 $$ > /dev/null";
+    let as_root = "renice -n 7 -p $$ > /dev/null; taskset -p -c 0 $$ > /dev/null; chrt -b -p 0 $$; ionice -c 3 -p $$";
     let own = "umask 027; ulimit -t 777 -s 5000";
-    let shows = "umask; nice; nproc; ulimit -t; ulimit -s";
+    let shows = "umask; nice; nproc; ulimit -t; ulimit -s; chrt -p $$ | head -n 1 | grep -o SCHED_.*; ionice";
     // No priority above the service's, which has this test's.
     let (_, before) = outside("nice", &[]);
     let nice = before.trim().parse::<u32>().map_or(7, |nice| nice.max(7));
     let told = called(&service, "", (as_root, own), shows);
-    let expected = format!("0027\n{nice}\n1\n777\n5000");
+    let expected = format!("0027\n{nice}\n1\n777\n5000\nSCHED_BATCH\nidle");
     assert_eq!(told.text(), expected, "{:?}", told.output);
     let control = called(&service, "", ("", ""), shows).text();
     let start = format!("0022\n{before}");
     assert!(control.starts_with(&start), "{control}");
     assert!(control.contains("unlimited"), "{control}");
+    assert!(control.contains("SCHED_OTHER"), "{control}");
+    assert!(!control.ends_with("idle"), "{control}");
 }
 
 #[test]

@@ -38,6 +38,8 @@ fn a_user_follows_its_own_run_and_nobody_else_does() {
     let id = own().unwrap()["run"].clone();
     let has = |user| runs(user).iter().any(|run| run["run"] == id);
     assert!(has(0), "the control: root finds it");
+    let of_root = runs(0).into_iter().find(|run| run["run"] == id);
+    assert_eq!(of_root.unwrap()["uid"], SERVED, "as that user's");
     assert!(!has(4343), "nobody else does");
     let follower = turnkey(SERVED)
         .args([

@@ -3,11 +3,13 @@
 mod look;
 mod served;
 
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use turnkey_facts::Event;
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
@@ -88,10 +90,7 @@ pub fn under(
         }
         _ => None,
     };
-    let events = outputs.events.map(|events| {
-        let started = opened("events", events)?.start();
-        started.context("could not write events")
-    });
+    let events = outputs.events.map(begin_events);
     let sinks: anyhow::Result<_> = outputs.sinks.into_iter().map(FoundSink::open).collect();
     let terminal = terminal::wanted(arguments.terminal, takes_stdout);
     let terminal = terminal.context("could not copy the descriptors of the terminal")?;
@@ -139,6 +138,28 @@ pub fn opened(what: &str, output: CallerOutput) -> anyhow::Result<OpenOutput> {
     let path = output.path().display().to_string();
     let opened = output.open();
     opened.with_context(|| format!("could not write {what} to {path}"))
+}
+
+/// The longest time that a run which has told its end may hold its file of events.
+const ENDING: Duration = Duration::from_millis(500);
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Begins a file of events, which no other turnkey replaces as long as it is open.
+pub fn begin_events(events: CallerOutput) -> anyhow::Result<File> {
+    let path = events.path().display().to_string();
+    let output = opened("events", events)?;
+    let begun = Instant::now();
+    loop {
+        let started = output.start_unless_kept();
+        if let Some(file) = started.with_context(|| format!("could not write events to {path}"))? {
+            return Ok(file);
+        }
+        ensure!(
+            begun.elapsed() < ENDING,
+            "another turnkey writes its events to {path}; wait for its end, or name another file with --events"
+        );
+        std::thread::sleep(AGAIN);
+    }
 }
 
 /// Writes the report, where it was asked for.

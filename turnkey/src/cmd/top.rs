@@ -56,7 +56,7 @@ struct TopPage {
 /// One run.
 #[derive(Debug, Serialize)]
 struct TopRun {
-    /// The user who started it.
+    /// The user whose run it is: who started it, or for whom root makes it.
     uid: u32,
     /// The part of one processor, since the look before; of the whole life at the first look.
     cpu_percent: Option<f64>,
@@ -99,8 +99,10 @@ impl Looks {
         let (age, used) = self.before.get(&state.run).copied().unwrap_or_default();
         let time = (state.age_seconds - age).max(0.001);
         let percent = |now: f64| 100.0 * (now - used).max(0.0) / time;
+        // Of root alone this is to be believed: another user's process may say what it likes.
+        let served = state.served.filter(|_| uid == 0);
         TopRun {
-            uid,
+            uid: served.unwrap_or(uid),
             cpu_percent: state.cpu_seconds.map(percent),
             state,
         }
@@ -136,6 +138,22 @@ mod tests {
         assert_eq!(looks.run(0, told("a", 12.0, 7.0)).cpu_percent, Some(100.0));
         // One that went back, as where a group was made anew, has used nothing.
         assert_eq!(looks.run(0, told("a", 12.0, 1.0)).cpu_percent, Some(0.0));
+    }
+
+    #[test]
+    fn a_run_is_of_whom_root_makes_it_for() {
+        let looks = Looks::default();
+        let served = || LiveState {
+            served: Some(4242),
+            ..told("a", 1.0, 1.0)
+        };
+        assert_eq!(looks.run(0, served()).uid, 4242);
+        assert_eq!(looks.run(0, told("a", 1.0, 1.0)).uid, 0, "root's own");
+        assert_eq!(
+            looks.run(1000, served()).uid,
+            1000,
+            "nobody else may say so"
+        );
     }
 
     #[test]

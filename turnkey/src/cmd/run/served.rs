@@ -32,10 +32,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let takes_stdout = outputs.takes_stdout;
     let report = outputs.report.map(|report| run::opened("a report", report));
     let report = report.transpose()?;
-    let events = outputs.events.map(|events| {
-        let started = run::opened("events", events)?.start();
-        started.context("could not write events")
-    });
+    let events = outputs.events.map(run::begin_events);
     let events: Option<File> = events.transpose()?;
     let directory = here()?;
     let end = asked(arguments, takes_stdout, &directory, events.as_ref())?;

@@ -16,7 +16,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
-use turnkey_jailer::served;
+use turnkey_jailer::served::{self, SchedulingClass};
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_supervisor::service::{
@@ -262,6 +262,7 @@ fn take_streams([input, output, error]: &[OwnedFd; 3]) -> nix::Result<()> {
 /// The caller's process, as far as it decides what its run gets.
 struct CallerLook {
     nice: i32,
+    class: SchedulingClass,
     affinity: CpuSet,
     umask: Mode,
     allowance: CallerAllowance,
@@ -272,6 +273,7 @@ impl CallerLook {
         let number = pid.cast_signed();
         Ok(CallerLook {
             nice: rustix::process::getpriority_process(rustix::process::Pid::from_raw(number))?,
+            class: SchedulingClass::of(pid)?,
             affinity: sched_getaffinity(Pid::from_raw(number))?,
             umask: Mode::from_bits_truncate(served::umask_of(pid)?),
             allowance: CallerAllowance::of(pid)?,
@@ -279,11 +281,12 @@ impl CallerLook {
     }
 }
 
-/// Takes on what a jail inherits from its maker: priority, processors, mask of new files.
+/// Takes on what a jail inherits from its maker: priority, classes of scheduling, processors, mask of new files.
 fn be_like(peer: &ServedPeer, caller: &CallerLook) -> anyhow::Result<()> {
     // Not below that of the service itself.
     let own = rustix::process::getpriority_process(None)?;
     rustix::process::setpriority_process(None, caller.nice.max(own))?;
+    caller.class.take()?;
     sched_setaffinity(Pid::from_raw(0), &caller.affinity)?;
     nix::sys::stat::umask(caller.umask);
     // Of the caller's alone from here on; the jail leaves them.
@@ -444,4 +447,40 @@ fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
     let mut text = Vec::new();
     turnkey_report::json::write(&done.report, &mut text)?;
     Ok(memory::sealed(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, socketpair};
+    use std::process::{Child, Command};
+    use turnkey_supervisor::service::LINE_TYPE;
+
+    /// A process that is listened for, whose caller has hung up.
+    fn hung_up() -> Child {
+        let family = AddressFamily::UNIX;
+        let (own, other) = socketpair(family, LINE_TYPE, SocketFlags::CLOEXEC, None).unwrap();
+        let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+        drop(other);
+        let pid = Pid::from_raw(sleeper.id().cast_signed());
+        listen_to(&own.into(), pid);
+        sleeper
+    }
+
+    #[test]
+    fn a_caller_that_hangs_up_ends_its_run_unless_it_has_its_answer() {
+        use std::os::unix::process::ExitStatusExt;
+        let mut ended = hung_up();
+        // That of this test.
+        let alarm = nix::unistd::alarm::cancel();
+        assert_eq!(ended.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+        assert!(alarm.is_some(), "and it is not waited for without end");
+        IS_ANSWERED.store(true, Ordering::Relaxed);
+        let mut goes_on = hung_up();
+        assert_eq!(nix::unistd::alarm::cancel(), None);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(goes_on.try_wait().unwrap().is_none());
+        goes_on.kill().unwrap();
+        goes_on.wait().unwrap();
+    }
 }
