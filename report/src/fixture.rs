@@ -260,6 +260,7 @@ pub fn connect(address: &str, errno: i32) -> Kind {
         act: NetworkAct::Connect,
         address: Address::Inet(address.parse().unwrap()),
         socket_type: libc::SOCK_STREAM.cast_unsigned(),
+        socket: 0,
         errno,
     }
 }
