@@ -56,6 +56,7 @@ pub fn policy() -> Policy {
             ..EnforcementPolicy::default()
         },
         rules: vec![credentials(), outbound(), escape()],
+        scan: turnkey_policy::ScanPolicy::default(),
         behaviours: std::collections::BTreeMap::new(),
         accepted: Vec::new(),
     }
