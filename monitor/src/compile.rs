@@ -132,7 +132,7 @@ pub struct Rules {
     /// As they were written.
     definitions: Vec<Rule>,
     pub(crate) network: u32,
-    /// Which socket something comes from is asked by whoever answers it.
+    /// Sockets bear a number: whoever answers them asks which one something comes from.
     pub(crate) marks_sockets: bool,
     /// As the fields of [`turnkey_abi::Jail`].
     pub(crate) kill_on_loss: bool,

@@ -97,7 +97,7 @@ pub struct Observations {
     pub findings: Vec<Finding>,
     /// The number of acts by kind; one event can stand for many acts.
     pub seen: BTreeMap<&'static str, u64>,
-    /// Those who spoke on sockets that bear a number.
+    /// Processes that spoke on sockets that bear a number.
     pub speakers: Speakers,
     /// Writes that met the limit of a file's size.
     pub cut: CutWrites,

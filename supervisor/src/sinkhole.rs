@@ -45,6 +45,14 @@ use log::{Row, SinkholeLog};
 use names::NameBook;
 use sockets::{Datagram, Sockets};
 
+/// The readers of what a program sends, for whoever gives them any bytes.
+#[doc(hidden)]
+pub mod parsers {
+    pub use super::dialogue::Dialogue;
+    pub use super::http::{Chunks, Head};
+    pub use super::names::NameBook;
+}
+
 /// The port of name servers.
 const NAME_SERVER: u16 = 53;
 /// The port of time servers.

@@ -4,6 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use nix::fcntl::{OFlag, open};
 use nix::sys::socket::sockopt::{
     IpFreebind, Ipv4OrigDstAddr, Ipv6OrigDstAddr, Ipv6V6Only, Mark, RcvBuf, ReuseAddr, SndBuf,
 };
@@ -11,6 +12,8 @@ use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage,
     UnknownCmsg, bind, getsockopt, listen, recvmsg, setsockopt, socket, sockopt,
 };
+use nix::sys::stat::Mode;
+use nix::unistd::write;
 use nix::{cmsg_space, libc, setsockopt_impl};
 use turnkey_monitor::{LookupSockets, SocketLookup};
 
@@ -90,7 +93,10 @@ impl Sockets {
 /// Has connections tell which socket they come from. Its number is the mark of its packets, which the monitor has given it, and which
 /// no program without privileges can set. Where the kernel cannot, the number is 0.
 pub fn hear_of_clients() {
-    let _ = std::fs::write(MARKS_CONNECTIONS, "1");
+    let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    if let Ok(file) = open(MARKS_CONNECTIONS, flags, Mode::empty()) {
+        let _ = write(file, b"1");
+    }
 }
 
 /// The number of the socket that began a connection, or 0.

@@ -308,7 +308,7 @@ impl Peer {
                     channel.put_back(bytes.split_off(end));
                     return Ok(true);
                 }
-                Err(()) => return Ok(false),
+                Err(http::NotInPieces) => return Ok(false),
             }
         }
     }
