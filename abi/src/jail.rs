@@ -45,8 +45,8 @@ pub struct Jail {
     /// 1: a task has begun to make a symlink, or one is in a place of the jail's own from the beginning. A path as it was written may
     /// lead through one. Otherwise 0.
     pub aliased: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: each internet socket bears its number as the mark of its packets, and so do records of it.
+    pub marks_sockets: u32,
     /// The cookie of turnkey's own network namespace; 0: not known, so that none is taken for the jail's own.
     pub outside: u64,
     /// The number of the next record.
@@ -100,7 +100,7 @@ impl Jail {
             advisory: 0,
             advice_left: ADVICE,
             aliased: 0,
-            reserved: 0,
+            marks_sockets: 0,
             outside: 0,
             seq: 0,
             seen: [0; count::SLOTS],

@@ -127,7 +127,8 @@ wire! {
         /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
         /// id in the jail, its start. [`kind::CHANGE`]: the second, third and fifth argument of a call that failed with
         /// `EPERM` or `EINVAL`, among which are those that the filter looks at. [`kind::EXEC`] with
-        /// [`flag::ANEW`]: the parent's `task_struct.comm` in the first two.
+        /// [`flag::ANEW`]: the parent's `task_struct.comm` in the first two. [`kind::NETWORK`]: the first is the number of
+        /// the socket, in a jail whose sockets bear one.
         pub args: [u64; 3],
         /// Process id in the host's namespace.
         pub pid: u32,

@@ -114,6 +114,8 @@ pub enum Kind {
         address: Address,
         /// `SOCK_*` type when known.
         socket_type: u32,
+        /// The number of the socket, where it bears one, as in a jail with a sinkhole: its packets bear it too. Else 0.
+        socket: u32,
         /// Positive errno, or 0. For an act denied by a cgroup program this is `EPERM`; 0 from
         /// one means that it let the act pass.
         errno: i32,

@@ -20,6 +20,8 @@ pub struct SinkholeTraffic {
 pub struct Conversation {
     /// The address that the program asked for.
     pub to: SocketAddr,
+    /// The number of the program's socket, as events of it have it; 0 where the kernel did not tell.
+    pub socket: u32,
     /// True for datagrams.
     pub datagrams: bool,
     /// The name that led to the address, or that the program called its peer in the conversation.

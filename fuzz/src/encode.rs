@@ -131,8 +131,10 @@ impl Parts {
                 act,
                 address,
                 socket_type,
+                socket,
                 errno,
             } => {
+                self.record.args[0] = u64::from(*socket);
                 self.failed(kind::NETWORK, *errno);
                 self.record.what = act_code(*act);
                 self.record.detail = *socket_type;

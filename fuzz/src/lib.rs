@@ -15,6 +15,7 @@ pub static BARE: LazyLock<Policy> = LazyLock::new(|| {
     let policy = load("untrusted", &no_files, &Overrides::default());
     Policy {
         rules: Vec::new(),
+        scan: Default::default(),
         behaviours: Default::default(),
         accepted: Vec::new(),
         ..policy.expect("a shipped profile is right")

@@ -1,4 +1,4 @@
-//! A clock that is not the host's: what programs see of it in four languages, what sleeps come to, and that the other layers stay.
+//! A clock that is not the host's: what programs see of it in several languages, what sleeps come to, and that the other layers stay.
 
 #![allow(clippy::disallowed_methods, reason = "a test opens its own files")]
 
@@ -387,6 +387,28 @@ fn waits_end_as_they_would_and_no_earlier_than_what_they_wait_for() {
                     mistakes: Invalid argument, Bad address\n";
     assert_eq!(ran.output, expected, "{ran:?}");
     assert!(ran.took < Duration::from_secs(2), "{ran:?}");
+}
+
+/// Each way to wait for a time, with what it waits: a while or a moment of the day.
+const TIMERS: &str = include_str!("shifted_clock/timers.c");
+
+#[test]
+fn calls_that_wait_go_by_and_timers_go_off_after_the_hosts_time() {
+    let directory = compiled(&[], TIMERS);
+    let ran = run(directory.path(), ahead(AHEAD), &["/workspace/program"]);
+    let expected = "setitimer: the host's time\n\
+                    alarm: the host's time\n\
+                    timer_settime, a while: the host's time\n\
+                    timer_settime, a moment: the host's time\n\
+                    timerfd_settime, a while: the host's time\n\
+                    timerfd_settime, a moment: the host's time\n\
+                    nanosleep: went by\n\
+                    timerfd_gettime behind an hour: two hours are left\n\
+                    alarm of a second, behind an hour: did not ring\n\
+                    clock_nanosleep, a moment: went by\n\
+                    futex, a moment: went by\n\
+                    futex, a while: went by\n";
+    assert_eq!(ran.output, expected, "{ran:?}");
 }
 
 const ESCAPES: &str = r#"

@@ -404,7 +404,7 @@ fn sendmsg6(context: SockAddrContext) -> i32 {
 // int BPF_CGROUP_RUN_PROG_INET_SOCK(sk): an internet socket is made
 #[cgroup_sock(sock_create)]
 fn sock_create(context: SockContext) -> i32 {
-    network::may_create(read::socket(context.sock))
+    network::create(context.sock)
 }
 
 #[panic_handler]

@@ -4,7 +4,7 @@
 //! refuse the act. Everything else, and what seccomp refused before any hook, is told at exit
 //! from the argument in user memory.
 
-use aya_ebpf::bindings::bpf_sock_addr;
+use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, network, role};
 
@@ -68,6 +68,8 @@ pub struct Internet {
     socket_type: u32,
     /// A socket of the jail's own takes what is sent there, or is about to, in a jail that reaches nobody else.
     is_heard: bool,
+    /// The number of the socket, where sockets bear one; else 0.
+    number: u32,
 }
 
 impl Internet {
@@ -79,6 +81,7 @@ impl Internet {
             port,
             socket_type,
             is_heard: false,
+            number: 0,
         }
     }
 
@@ -90,6 +93,7 @@ impl Internet {
             port,
             socket_type,
             is_heard: false,
+            number: 0,
         }
     }
 
@@ -242,7 +246,10 @@ pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
     };
     let who = emit::current();
     let role = actor::role(jail);
-    let address = address.asked(jail, what, context);
+    let mut address = address.asked(jail, what, context);
+    if jail.marks_sockets() {
+        address.number = read::number_of(context);
+    }
     let (mut verdict, allowed) = decide(jail, role, what, address);
     if address.is_nobody(what) {
         verdict = Verdict::NONE;
@@ -276,12 +283,17 @@ fn tell_internet(
     record.detail = address.socket_type;
     record.errno = errno;
     record.raw_len = length;
+    record.args[0] = u64::from(address.number);
     emit::finish_value(&mut message, jail, decided);
 }
 
 /// 1 when a socket may be made, else 0: only kinds that the hooks above guard.
 #[inline(always)]
-pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
+pub fn create(socket: *mut bpf_sock) -> i32 {
+    if read::current_jail().is_some_and(JailCell::marks_sockets) {
+        read::mark(socket);
+    }
+    let (socket_type, protocol) = read::socket(socket);
     let stream = socket_type == SOCK_STREAM && protocol == IPPROTO_TCP;
     let datagram = socket_type == SOCK_DGRAM && protocol == IPPROTO_UDP;
     i32::from(stream || datagram)

@@ -132,6 +132,8 @@ pub struct Rules {
     /// As they were written.
     definitions: Vec<Rule>,
     pub(crate) network: u32,
+    /// Sockets bear a number: whoever answers them asks which one something comes from.
+    pub(crate) marks_sockets: bool,
     /// As the fields of [`turnkey_abi::Jail`].
     pub(crate) kill_on_loss: bool,
     /// As the fields of [`turnkey_abi::Jail`].
@@ -268,6 +270,7 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
         watched: identity::watched_paths(&policy.rules)?,
         definitions: policy.rules.clone(),
         network: network_code(&policy.network.mode),
+        marks_sockets: policy.network.mode == NetworkMode::Sinkhole,
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
         strict: policy.enforcement.mode == EnforcementMode::Enforce,
         filtered: filtered::filtered_numbers(&policy.syscalls),

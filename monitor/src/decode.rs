@@ -208,6 +208,8 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             act: network_act(record)?,
             address: address(parts.raw),
             socket_type: record.detail,
+            // The kernel writes no more than 32 bits.
+            socket: u32::try_from(record.args[0]).unwrap_or(0),
             errno: errno(record),
         },
         kind::QUESTION => Kind::Question {

@@ -90,7 +90,8 @@ pub use reserved::{is_reserved, is_too_much_to_show};
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 pub use tables::{
     AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,
-    JailIdentity, JailLimits, NetworkPolicy, Rule, ScratchMount, SyscallPolicy, WorkdirPolicy,
+    JailIdentity, JailLimits, NetworkPolicy, Rule, ScanPolicy, ScratchMount, SyscallPolicy,
+    WorkdirPolicy,
 };
 
 /// The directory of the jail at which the caller's appears, and the program's home.

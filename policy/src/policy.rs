@@ -10,7 +10,7 @@ use crate::behaviour::{Behaviour, BehaviourResponse};
 use crate::model::EnforcementMode;
 use crate::tables::{
     AcceptedFinding, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
-    JailLimits, NetworkPolicy, Rule, SyscallPolicy,
+    JailLimits, NetworkPolicy, Rule, ScanPolicy, SyscallPolicy,
 };
 
 /// A whole policy, ready to be planned and compiled.
@@ -38,6 +38,8 @@ pub struct Policy {
     pub syscalls: SyscallPolicy,
     /// The layers that a run needs to start, and the meaning of lost evidence.
     pub enforcement: EnforcementPolicy,
+    /// The look at a script before it runs.
+    pub scan: ScanPolicy,
     /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
     pub rules: Vec<Rule>,
     /// The response to each behaviour; one that is not here is logged.

@@ -8,7 +8,7 @@ use crate::model::RuleAction;
 use crate::tables::declare::{KeyTable as _, append};
 use crate::tables::{
     AcceptedFinding, EnforcementKeys, EnvironmentKeys, FilesystemKeys, IdentityKeys, LimitKeys,
-    NetworkKeys, Rule, SyscallKeys,
+    NetworkKeys, Rule, ScanKeys, SyscallKeys,
 };
 use crate::values::ValueError;
 
@@ -29,6 +29,7 @@ pub(crate) struct ParsedProfile {
     pub(crate) environment: EnvironmentKeys,
     pub(crate) syscalls: SyscallKeys,
     pub(crate) enforcement: EnforcementKeys,
+    pub(crate) scan: ScanKeys,
     pub(crate) behaviours: BTreeMap<Behaviour, BehaviourResponse>,
     pub(crate) accepted: Vec<Located<AcceptedFinding>>,
     pub(crate) rules: Vec<Located<ProfileRule>>,
@@ -97,6 +98,7 @@ impl ParsedProfile {
         self.environment.lay_over(above.environment);
         self.syscalls.lay_over(above.syscalls);
         self.enforcement.lay_over(above.enforcement);
+        self.scan.lay_over(above.scan);
         self.behaviours.extend(above.behaviours);
         append(&mut self.accepted, above.accepted, |entry| &entry.finding);
         for rule in above.rules {

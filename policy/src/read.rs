@@ -80,6 +80,7 @@ impl ProfileReader<'_> {
         top.table("env", &mut profile.environment);
         top.table("syscalls", &mut profile.syscalls);
         top.table("enforcement", &mut profile.enforcement);
+        top.table("scan", &mut profile.scan);
         top.section("behaviour", |section| {
             profile.behaviours = behaviour::read(section)
         });

@@ -45,6 +45,7 @@ pub(crate) fn policy(
         environment: profile.environment.resolve(),
         syscalls,
         enforcement: profile.enforcement.resolve(),
+        scan: profile.scan.resolve(),
         rules: profile
             .rules
             .into_iter()

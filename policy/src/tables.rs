@@ -9,6 +9,7 @@ mod identity;
 mod limits;
 mod network;
 mod rule;
+mod scan;
 mod syscalls;
 
 use crate::keys::ProfileKey;
@@ -30,6 +31,8 @@ pub(crate) use network::NetworkKeys;
 pub use network::{AllowedHost, NetworkPolicy};
 pub use rule::Rule;
 pub(crate) use rule::RuleKeys;
+pub(crate) use scan::ScanKeys;
+pub use scan::ScanPolicy;
 pub(crate) use syscalls::SyscallKeys;
 pub use syscalls::SyscallPolicy;
 
@@ -48,6 +51,7 @@ pub(crate) const KEYS: &[&[ProfileKey]] = &[
     EnvironmentKeys::KEYS,
     SyscallKeys::KEYS,
     EnforcementKeys::KEYS,
+    ScanKeys::KEYS,
     crate::behaviour::KEYS,
     AcceptedKeys::KEYS,
     RuleKeys::KEYS,

@@ -247,6 +247,25 @@ pub(crate) fn hostname(text: &str) -> Result<String, ValueError> {
     Ok(text.to_owned())
 }
 
+/// A Python module, with those that it is in before it.
+pub(crate) fn module(text: &str) -> Result<Vec<String>, ValueError> {
+    let is_name = |name: &str| {
+        let begins = |char: char| char.is_alphabetic() || char == '_';
+        name.starts_with(begins)
+            && name
+                .chars()
+                .all(|char| char.is_alphanumeric() || char == '_')
+    };
+    if !text.split('.').all(is_name) {
+        let help = "write a name as `import` has it, such as json or os.path";
+        return Err(ValueError::new(
+            format!("{text:?} is no Python module"),
+            help,
+        ));
+    }
+    Ok(vec![text.to_owned()])
+}
+
 pub(crate) fn variable_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.contains(['=', '\0']) {
         let message = format!("{text:?} is not the name of an environment variable");

@@ -103,6 +103,7 @@ impl ReportedAct {
                 address,
                 socket_type,
                 errno,
+                ..
             } => Self {
                 on: Some(on(*act)),
                 object: Object::Address {

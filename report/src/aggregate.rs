@@ -19,6 +19,7 @@ use super::ordering::Ordering;
 use super::peers::Asked;
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
+use super::speakers::Speakers;
 use super::stopper::{Attribution, Outcome, Stopper};
 use super::table::Table;
 use super::unknown;
@@ -47,6 +48,7 @@ pub struct Aggregator {
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
     asked: Asked,
+    speakers: Speakers,
     ordering: Ordering,
     cut: CutWrites,
     tallies: BTreeMap<usize, Tally>,
@@ -95,6 +97,8 @@ pub struct Observations {
     pub findings: Vec<Finding>,
     /// The number of acts by kind; one event can stand for many acts.
     pub seen: BTreeMap<&'static str, u64>,
+    /// Processes that spoke on sockets that bear a number.
+    pub speakers: Speakers,
     /// Writes that met the limit of a file's size.
     pub cut: CutWrites,
     /// Numbers of `seq` that no event had.
@@ -118,6 +122,7 @@ impl Aggregator {
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             asked: Asked::new(VIOLATIONS),
+            speakers: Speakers::default(),
             ordering: Ordering::default(),
             cut: CutWrites::default(),
             tallies: BTreeMap::new(),
@@ -140,6 +145,7 @@ impl Aggregator {
         let before = self.processes.program(&event.task);
         let process = self.processes.observe(event);
         self.acting = process;
+        self.speakers.note(event, process);
         if self.cut.note(event, &self.clock) {
             return None;
         }
@@ -194,6 +200,7 @@ impl Aggregator {
             refused_calls: calls.map(|row| row.call(rules, clock)).collect(),
             findings: findings(rules, &self.tallies),
             seen: self.seen,
+            speakers: self.speakers,
             cut: self.cut,
             missing: self.next_seq.saturating_sub(self.events),
             omitted,

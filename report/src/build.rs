@@ -145,8 +145,11 @@ impl Report {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
         let sinkhole = inputs.sinkhole.map(|traffic| {
-            let attempts = &inputs.observations.network_attempts;
-            sinkhole::told(traffic, attempts, (&inputs.clock, inputs.redacts))
+            sinkhole::told(
+                traffic,
+                &inputs.observations,
+                (&inputs.clock, inputs.redacts),
+            )
         });
         let disk = inputs.written.as_ref().and_then(limit::disk);
         let (met, limit) = (met_findings(&inputs), limit_words(&inputs));

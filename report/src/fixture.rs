@@ -56,6 +56,7 @@ pub fn policy() -> Policy {
             ..EnforcementPolicy::default()
         },
         rules: vec![credentials(), outbound(), escape()],
+        scan: turnkey_policy::ScanPolicy::default(),
         behaviours: std::collections::BTreeMap::new(),
         accepted: Vec::new(),
     }
@@ -260,6 +261,7 @@ pub fn connect(address: &str, errno: i32) -> Kind {
         act: NetworkAct::Connect,
         address: Address::Inet(address.parse().unwrap()),
         socket_type: libc::SOCK_STREAM.cast_unsigned(),
+        socket: 0,
         errno,
     }
 }

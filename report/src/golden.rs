@@ -2,6 +2,7 @@
 
 mod calls;
 mod looks;
+mod sunk;
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use turnkey_policy::{
 
 use super::fixture::{
     CREDENTIALS, ESCAPE, MIB, OUTBOUND, Story, clock, connect, exec, fork, open_failed, opened,
-    policy, raw, refused,
+    policy, raw, refused, task,
 };
 use super::model::Verdict;
 use super::schema;

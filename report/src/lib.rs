@@ -38,6 +38,7 @@ mod read;
 pub mod redact;
 mod rows;
 mod sinkhole;
+mod speakers;
 mod stopper;
 mod table;
 pub mod terminal;

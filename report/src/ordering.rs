@@ -60,6 +60,7 @@ impl Ordering {
                 address: Address::Inet(peer),
                 socket_type: DATAGRAM,
                 errno: libc::EPERM,
+                ..
             } if address::is_own(peer.ip()) => {
                 let kills = event
                     .decision
@@ -91,6 +92,7 @@ mod tests {
             act: NetworkAct::Connect,
             address: Address::Inet(address.parse().expect("an address")),
             socket_type,
+            socket: 0,
             errno: libc::EPERM,
         }
     }

@@ -1,16 +1,16 @@
 //! The content that a program sent to a sinkhole: recognised, shortened, and without secrets.
 
-use std::net::SocketAddr;
-
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use turnkey_facts::{Conversation, SinkholeTraffic};
 use turnkey_policy::AttemptKind;
 
+use super::aggregate::Observations;
 use super::clock::Clock;
-use super::model::{NetworkAttempt, Program, Sinkhole, SinkholeConversation};
+use super::model::{NetworkAttempt, Process, Program, Sinkhole, SinkholeConversation};
 use super::redact;
+use super::speakers::canonical;
 use super::text::{escape, shortened};
 
 /// Characters of a content that are shown.
@@ -34,11 +34,11 @@ const LEAST_OF_DECOY: usize = 16;
 /// The traffic as the report has it; `redacts` where secrets are not to be shown.
 pub fn told(
     traffic: &SinkholeTraffic,
-    attempts: &[NetworkAttempt],
+    observed: &Observations,
     (clock, redacts): (&Clock, bool),
 ) -> Sinkhole {
     let conversations = traffic.conversations.iter();
-    let row = |one: &Conversation| row(one, traffic, attempts, (clock, redacts));
+    let row = |one: &Conversation| row(one, traffic, observed, (clock, redacts));
     Sinkhole {
         conversations: conversations.map(row).collect(),
         unlisted: traffic.unlisted,
@@ -64,7 +64,7 @@ pub fn sent_secrets(sinkhole: &Sinkhole) -> Vec<String> {
 fn row(
     conversation: &Conversation,
     traffic: &SinkholeTraffic,
-    attempts: &[NetworkAttempt],
+    observed: &Observations,
     (clock, redacts): (&Clock, bool),
 ) -> SinkholeConversation {
     let found = Found::in_content(&conversation.kept, &traffic.decoys);
@@ -75,7 +75,12 @@ fn row(
     let content = shortened(&text, SHOWN);
     let is_whole =
         content.len() == text.len() && conversation.kept.len() as u64 == conversation.sent;
-    let (programs, first_exec_id) = speakers(conversation, attempts);
+    let speakers = &observed.speakers;
+    let exec_ids = speakers.on(conversation.socket, conversation.to).to_vec();
+    let programs = match exec_ids.is_empty() {
+        true => candidates(conversation, &observed.network_attempts),
+        false => programs_of(&exec_ids, &observed.processes),
+    };
     let text = |bytes: &Vec<u8>| {
         let text = escape(bytes);
         let text = if redacts {
@@ -100,34 +105,44 @@ fn row(
         secrets: found.secrets,
         distrusts_certificate: conversation.distrusts,
         cut: conversation.cut,
+        exec_ids,
         programs,
-        first_exec_id,
     }
 }
 
+/// The programs of these rows, each once.
+fn programs_of(exec_ids: &[u32], processes: &[Process]) -> Vec<Program> {
+    let is_meant = |row: &&Process| exec_ids.contains(&row.exec_id);
+    let program = |row: &Process| {
+        let exe = row.exe.as_ref().filter(|exe| !exe.truncated)?;
+        Some(Program {
+            exe: exe.path.clone(),
+            script: row.script.clone(),
+        })
+    };
+    once(processes.iter().filter(is_meant).filter_map(program))
+}
+
 /// The programs that spoke to the address of a conversation.
-fn speakers(
-    conversation: &Conversation,
-    attempts: &[NetworkAttempt],
-) -> (Vec<Program>, Option<u32>) {
+fn candidates(conversation: &Conversation, attempts: &[NetworkAttempt]) -> Vec<Program> {
     let is_meant = |row: &&NetworkAttempt| {
-        let address: Option<SocketAddr> = row.address.parse().ok();
-        let address = address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()));
+        let address = row.address.parse().ok().map(canonical);
         matches!(row.act, AttemptKind::Connect | AttemptKind::Send)
             && row.name.is_none()
             && address == Some(conversation.to)
     };
-    let mut programs = Vec::new();
-    let mut first = None;
-    for row in attempts.iter().filter(is_meant) {
-        first = first.or(row.first_exec_id);
-        for program in &row.programs {
-            if !programs.contains(program) {
-                programs.push(program.clone());
-            }
+    let rows = attempts.iter().filter(is_meant);
+    once(rows.flat_map(|row| row.programs.iter().cloned()))
+}
+
+fn once(programs: impl Iterator<Item = Program>) -> Vec<Program> {
+    let mut different = Vec::new();
+    for program in programs {
+        if !different.contains(&program) {
+            different.push(program);
         }
     }
-    (programs, first)
+    different
 }
 
 /// The secrets of a content, and the content as text without them.

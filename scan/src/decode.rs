@@ -48,6 +48,12 @@ pub fn rot13(text: &str) -> String {
         .collect()
 }
 
+/// The bytes that a text stands for where [`as_text`] has made it: each character is one, or the text is what they were.
+pub fn as_bytes(text: &str) -> Vec<u8> {
+    let bytes: Option<Vec<u8>> = text.chars().map(|char| u8::try_from(char).ok()).collect();
+    bytes.unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
 /// Bytes as the text that they are; each byte a character where they are none.
 pub fn as_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {

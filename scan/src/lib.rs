@@ -5,6 +5,7 @@
 
 mod bounded;
 mod decode;
+mod expand;
 mod judge;
 mod language;
 mod place;

@@ -57,6 +57,7 @@ rules! {
     REMOVES_TRACES "removes-traces" Some("T1070"), 45, "A history or a log is removed";
     FORKS_WITHOUT_END "forks-without-end" Some("T1499.001"), 80, "Processes are made without end";
     FILLS_MEMORY "fills-memory" Some("T1499"), 35, "Memory is filled in a loop";
+    EXPANDS "expands" Some("T1499"), 35, "Compressed data grows a hundredfold, to more than is looked at";
     ACTS_BY_DATE "acts-by-date" Some("T1480"), 55, "Something grave happens only from or until a date";
     PROBES_SANDBOX "probes-sandbox" Some("T1497"), 25, "The script looks whether it runs in a jail or a virtual machine";
     INJECTS "injects" Some("T1055"), 60, "Code is put into memory or into other processes";

@@ -76,6 +76,8 @@ pub mod service;
 mod settle;
 mod signals;
 mod sinkhole;
+#[doc(hidden)]
+pub use sinkhole::parsers as sinkhole_parsers;
 pub mod sinks;
 mod stdin;
 mod supervise;

@@ -45,6 +45,14 @@ use log::{Row, SinkholeLog};
 use names::NameBook;
 use sockets::{Datagram, Sockets};
 
+/// The readers of what a program sends, for whoever gives them any bytes.
+#[doc(hidden)]
+pub mod parsers {
+    pub use super::dialogue::Dialogue;
+    pub use super::http::{Chunks, Head};
+    pub use super::names::NameBook;
+}
+
 /// The port of name servers.
 const NAME_SERVER: u16 = 53;
 /// The port of time servers.
@@ -146,8 +154,12 @@ impl Sinkhole {
 /// Has this thread's new sockets be of the jail's network, and opens them there.
 fn enter(network: &OwnedFd) -> anyhow::Result<Sockets> {
     setns(network, CloneFlags::CLONE_NEWNET).context("could not enter the jail's network")?;
+    sockets::hear_of_clients();
     Sockets::open(network.as_fd())
 }
+
+/// A socket of the program's, by its number and address, and whom it sends to. Another socket can have the same address later.
+type DatagramPair = (u32, SocketAddr, SocketAddr);
 
 /// The state that every task needs.
 #[derive(Debug)]
@@ -155,7 +167,7 @@ pub struct SinkholeState {
     log: SinkholeLog,
     names: RefCell<NameBook>,
     authority: Arc<Authority>,
-    pairs: RefCell<BTreeMap<(SocketAddr, SocketAddr), Row>>,
+    pairs: RefCell<BTreeMap<DatagramPair, Row>>,
 }
 
 impl SinkholeState {
@@ -205,12 +217,13 @@ impl SinkholeState {
 
     fn pair(&self, datagram: &Datagram, protocol: Protocol) -> Row {
         let mut pairs = self.pairs.borrow_mut();
-        let key = (datagram.from, datagram.to);
+        let key = (datagram.socket, datagram.from, datagram.to);
         if let Some(row) = pairs.get(&key) {
             return *row;
         }
         let row = self.log.begin(Conversation {
             to: datagram.to,
+            socket: datagram.socket,
             datagrams: true,
             name: self.name_of(datagram.to.ip()),
             protocol,

@@ -169,3 +169,54 @@ fn a_run_says_what_it_saw_at_once_and_keeps_it_and_judges_as_without() {
         "as safe as without",
     );
 }
+
+const IMPORTS: &str = "schema = \"turnkey.profile/v1\"\nname = \"careful\"\nextends = [\"python\"]\n\
+                       [scan]\nallowed_imports = [\"json\", \"os.path\"]\n";
+
+#[test]
+fn modules_that_a_profile_allows_are_those_of_a_scan_and_of_a_run() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("careful.toml"), IMPORTS).unwrap();
+    let script = "import json, os.path, zlib\nprint('ran')\n";
+    std::fs::write(directory.path().join("x.py"), script).unwrap();
+    let refused = |page: &Value| {
+        let findings = page["files"][0]["findings"].as_array().cloned();
+        let says = findings.unwrap_or_default().into_iter();
+        let says = says.map(|one| one["says"].to_string());
+        says.filter(|says| says.contains("imports"))
+            .collect::<Vec<_>>()
+    };
+    let by_profile = refused(&page(
+        directory.path(),
+        &["--profile", "./careful.toml", "x.py"],
+    ));
+    assert_eq!(by_profile.len(), 1, "{by_profile:?}");
+    assert!(by_profile[0].contains("zlib"), "{by_profile:?}");
+    let flags = [
+        "--profile",
+        "./careful.toml",
+        "--allowed-imports",
+        "json,os,zlib",
+        "x.py",
+    ];
+    assert!(
+        refused(&page(directory.path(), &flags)).is_empty(),
+        "the flag counts"
+    );
+    assert!(refused(&page(directory.path(), &["--profile", "python", "x.py"])).is_empty());
+    let ran = Run::new()
+        .option("--scan --profile ./careful.toml")
+        .file("careful.toml", IMPORTS)
+        .file("x.py", script)
+        .run(&["python3", "x.py"]);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "ran\n", "a look keeps nothing from running");
+    let says = ran
+        .at("/static/findings/0/says")
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    ran.expect(says.contains("zlib"), "the run looks by its profile");
+    let wrong = scan(directory.path(), &["--profile", "nobody", "x.py"]);
+    assert_eq!(wrong.status.code(), Some(125), "{wrong:?}");
+}

@@ -6,6 +6,7 @@ use turnkey_tests::{Ran, Run, Server, network_of_its_own, outside};
 
 expected!(
     what_is_posted_in_vain_elsewhere_is_answered_and_told,
+    two_processes_that_talk_to_one_place_at_once_are_told_apart,
     rules_about_addresses_go_on:
     on[BY_DAY, ORDINARY_6_12, OLDEST_6_1]
 );
@@ -507,4 +508,65 @@ fn nobody_has_to_watch() {
         only(&ran, "evil.example")["request"] == "POST /upload",
         "and told",
     );
+}
+
+/// Sends a word to one place over TCP, on a connected and on an unconnected datagram socket.
+const SPEAK: &str = "import socket, sys
+word = sys.argv[1].encode()
+place = ('192.0.2.9', 4000)
+stream = socket.create_connection(place, 5)
+joined = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+joined.connect(place)
+loose = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sys.stdin.readline()
+stream.sendall(b'stream ' + word)
+joined.send(b'joined ' + word)
+loose.sendto(b'loose ' + word, place)
+for one in (stream, joined, loose): one.close()
+";
+
+#[test]
+fn two_processes_that_talk_to_one_place_at_once_are_told_apart() {
+    let both =
+        "for word in first second; do { sleep 0.3; echo; } | python3 speak.py $word & done; wait";
+    let ran = sinking().file("speak.py", SPEAK).run(&["sh", "-c", both]);
+    ran.expect_code(0);
+    let told = with(&ran, "192.0.2.9:4000");
+    ran.expect(told.len() == 6, "three conversations of each");
+    for one in told {
+        let [id] = one["exec_ids"].as_array().map_or(&[][..], Vec::as_slice) else {
+            ran.expect(false, &format!("one process: {one}"));
+            continue;
+        };
+        let mut rows = ran.list("/processes").iter();
+        let row = rows.find(|row| row["exec_id"] == *id);
+        let word = row.and_then(|row| row["argv"][2].as_str());
+        let own = word.is_some_and(|word| has(&one["content"], &format!(" {word}")));
+        ran.expect(own, &format!("whose word it is: {one}"));
+    }
+}
+
+/// The socket of a parent, on which a child sends.
+const SHARE: &str = "import os, socket
+place = ('192.0.2.9', 4000)
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if os.fork() == 0:
+    one.sendto(b'child', place)
+    os._exit(0)
+os.wait()
+one.sendto(b'parent', place)
+stream = socket.create_connection(('192.0.2.9', 4001))
+if os.fork() == 0:
+    stream.sendall(b'child')
+    os._exit(0)
+os.wait()
+";
+
+#[test]
+fn a_socket_of_two_processes_has_those_who_named_the_address() {
+    let ran = sinking().python(SHARE);
+    ran.expect_code(0);
+    let ids = |peer: &str| only(&ran, peer)["exec_ids"].as_array().map(Vec::len);
+    ran.expect(ids("192.0.2.9:4000") == Some(2), "both have sent on it");
+    ran.expect(ids("192.0.2.9:4001") == Some(1), "one has opened it");
 }

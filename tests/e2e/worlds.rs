@@ -1,19 +1,22 @@
-//! Time bombs in four languages go off in some world and are found; honest programs that tell the date, name files by it, seed random
+//! Time bombs in five languages go off in some world and are found; honest programs that tell the date, name files by it, seed random
 //! numbers or sleep are accused of nothing.
 //!
 //! Each case is five runs: three here, and two of the world in which the bomb goes off.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use turnkey_expectations::expected;
-use turnkey_tests::{binary, compile, finish, scratch};
+use turnkey_tests::{NOBODY, binary, compile, finish, open_to_all, scratch};
 
 expected!(
     not_on[ORDINARY_6_12, PROGRAMS_6_12],
     "each case is five runs of an interpreter or of what a compiler made, which an emulated processor takes minutes for: on this host"
 );
+
+expected!(a_date_is_found_in_a_shell: on[BY_DAY]);
 
 /// A program, by the files that it takes and the command that runs it.
 struct Program {
@@ -42,6 +45,17 @@ fn node(source: &str) -> Program {
     }
 }
 
+/// Compiled outside, into one file that needs no library.
+fn go(body: &str) -> Program {
+    Program {
+        files: vec![(
+            "program.go",
+            format!("package main\nimport (\n\"os\"\n\"time\"\n)\nfunc main() {{ {body} }}\n"),
+        )],
+        command: vec!["./program"],
+    }
+}
+
 /// Compiled outside, with the usual headers.
 fn c(body: &str) -> Program {
     let headers = [
@@ -60,6 +74,14 @@ fn c(body: &str) -> Program {
     }
 }
 
+fn compile_go(directory: &Path, name: &str) {
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "program", name]);
+    go.current_dir(directory).env("CGO_ENABLED", "0");
+    let output = go.output().expect("go can be started");
+    assert!(output.status.success(), "{output:?}");
+}
+
 fn answer(directory: &Path, options: &[&str], command: &[&str]) -> Output {
     let mut turnkey = Command::new(binary());
     turnkey.arg("worlds").args(options).arg("--").args(command);
@@ -76,9 +98,13 @@ fn page(program: &Program, options: &[&str]) -> Value {
     let directory = scratch();
     for (name, source) in &program.files {
         let path = directory.path().join(name);
-        match name.strip_suffix(".c") {
-            Some(program) => compile(&directory.path().join(program), source),
-            None => std::fs::write(path, source).expect("a test can write its own directory"),
+        if let Some(program) = name.strip_suffix(".c") {
+            compile(&directory.path().join(program), source);
+            continue;
+        }
+        std::fs::write(path, source).expect("a test can write its own directory");
+        if name.ends_with(".go") {
+            compile_go(directory.path(), name);
         }
     }
     let options: Vec<&str> = [&["--json"], options].concat();
@@ -138,6 +164,24 @@ fn a_date_is_found_in_node() {
         "console.log(new Date()); if (new Date() > new Date('{LATER}')) require('fs').writeFileSync('pwned', '')"
     );
     found(&node(&bomb), "in-10-years", "time-dependent", PWNED);
+}
+
+#[test]
+fn a_date_is_found_in_go() {
+    let bomb = "println(time.Now().String()); if time.Now().Year() >= 2035 { os.WriteFile(\"pwned\", nil, 0o644) }";
+    found(&go(bomb), "in-10-years", "time-dependent", PWNED);
+}
+
+#[test]
+fn a_long_sleep_does_not_hide_what_comes_after_in_go() {
+    let bomb =
+        "<-time.After(2 * time.Hour); if time.Now().IsZero() { return }; os.Remove(\"program.go\")";
+    found(
+        &go(bomb),
+        "patience",
+        "time-dependent",
+        "removed /workspace/program.go",
+    );
 }
 
 #[test]
@@ -317,6 +361,13 @@ fn an_honest_program_is_not_accused_in_c() {
 }
 
 #[test]
+fn an_honest_program_is_not_accused_in_go() {
+    nothing_found(&go(
+        "os.WriteFile(time.Now().Format(\"log-2006-01-02.txt\"), []byte(time.Now().String()), 0o644); time.Sleep(time.Second)",
+    ));
+}
+
+#[test]
 fn an_honest_program_is_not_accused_in_node() {
     nothing_found(&node(
         "const fs = require('fs'); const os = require('os'); console.log(new Date(), os.hostname(), Math.random());\n\
@@ -446,4 +497,23 @@ fn what_makes_no_world_is_told_with_its_place_and_nothing_runs() {
         &["true"],
     );
     assert_eq!(listed.stdout, again.stdout, "the list is a file of worlds");
+}
+
+#[test]
+fn who_has_no_privileges_is_told_that_nothing_would_be_seen() {
+    let directory = scratch();
+    open_to_all(directory.path());
+    let mut turnkey = Command::new(binary());
+    turnkey.args(["worlds", "--world", "ci", "--", "touch", "ran"]);
+    turnkey
+        .current_dir(directory.path())
+        .uid(NOBODY)
+        .gid(NOBODY);
+    let output = turnkey.output().expect("turnkey can be started");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{told}");
+    assert!(told.contains("fix: run turnkey as root"), "{told}");
+    // Worlds have no such flag: without the monitor each would be like any other.
+    assert!(!told.contains("--best-effort"), "{told}");
+    assert!(output.stdout.is_empty(), "nothing is concluded");
 }

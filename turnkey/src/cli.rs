@@ -455,6 +455,10 @@ pub enum SchemaOf {
     Report,
     /// Answers of commands of `scan --with`, turnkey.scan-findings/v1
     ScanFindings,
+    /// Results of `gate --json`, turnkey.gate/v1
+    Gate,
+    /// Pages of `audit --json`, turnkey.audit/v1
+    Audit,
 }
 
 /// `turnkey completions`.

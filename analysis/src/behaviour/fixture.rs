@@ -172,6 +172,7 @@ impl Story {
             act: NetworkAct::Bind,
             address: Address::Inet("127.0.0.1:0".parse().expect("an address and a port")),
             socket_type: 1,
+            socket: 0,
             errno: 0,
         };
         self.tell(pid, kind)
@@ -187,6 +188,7 @@ impl Story {
             act: NetworkAct::Connect,
             address: Address::Inet(address.parse().expect("an address and a port")),
             socket_type: 1,
+            socket: 0,
             errno,
         };
         self.tell(pid, kind)
@@ -197,6 +199,7 @@ impl Story {
             act: NetworkAct::Connect,
             address: Address::UnixPath(path.as_bytes().to_vec()),
             socket_type: 1,
+            socket: 0,
             errno: 2,
         };
         self.tell(pid, kind)

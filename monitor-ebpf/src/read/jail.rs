@@ -133,6 +133,12 @@ impl JailCell {
         word!(self, aliased)
     }
 
+    /// True when internet sockets bear their number.
+    #[inline(always)]
+    pub fn marks_sockets(self) -> bool {
+        word!(self, marks_sockets).get() != 0
+    }
+
     #[inline(always)]
     pub fn is_canary(self) -> bool {
         word!(self, canary).get() != 0

@@ -7,7 +7,8 @@ use core::ptr;
 
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::{
-    bpf_get_netns_cookie, bpf_sk_lookup_tcp, bpf_sk_lookup_udp, bpf_sk_release,
+    bpf_get_netns_cookie, bpf_get_socket_cookie, bpf_sk_lookup_tcp, bpf_sk_lookup_udp,
+    bpf_sk_release,
 };
 
 use super::{current_task, kernel, offset};
@@ -39,6 +40,20 @@ pub fn socket_address6(address: *mut bpf_sock_addr) -> ([u32; 4], u32, u32) {
 pub fn socket(socket: *mut bpf_sock) -> (u32, u32) {
     // SAFETY: the kernel hands a valid context to every run of the program.
     unsafe { ((*socket).type_, (*socket).protocol) }
+}
+
+/// Has the packets of a socket being made bear its number, which nobody without privileges can change.
+#[inline(always)]
+pub fn mark(socket: *mut bpf_sock) {
+    // SAFETY: the context is the kernel's, which lets this kind of program write the mark.
+    unsafe { (*socket).mark = bpf_get_socket_cookie(socket.cast()) as u32 };
+}
+
+/// The number of the calling socket: that of its packets, if they bear one.
+#[inline(always)]
+pub fn number_of(address: *mut bpf_sock_addr) -> u32 {
+    // SAFETY: the context is the kernel's.
+    unsafe { bpf_get_socket_cookie(address.cast()) as u32 }
 }
 
 /// The cookie of the network namespace that the calling socket is of, when the calling task is in the same; else 0.

@@ -95,6 +95,7 @@ fn kind() -> impl Strategy<Value = (Kind, i32)> {
             act,
             address: Address::Inet(address.parse().expect("an address")),
             socket_type: 1,
+            socket: 0,
             errno,
         };
         (kind, errno)
@@ -151,6 +152,7 @@ fn what_is_covered_and_what_nobody_need_have_answered_are_told_so() {
         act: NetworkAct::Connect,
         address: Address::Inet("10.0.0.1:80".parse().expect("an address")),
         socket_type: 1,
+        socket: 0,
         errno: 0,
     };
     assert!(of(connect).contains("was let through"));

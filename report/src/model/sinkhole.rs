@@ -48,11 +48,12 @@ pub struct SinkholeConversation {
     /// The sinkhole ended it, because it was too long.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cut: bool,
-    /// The programs that spoke to this address; several where several did.
+    /// The rows of `processes` that opened the connection, or sent a datagram on this socket to this address; the first eight. None
+    /// when that is not known.
+    pub exec_ids: Vec<u32>,
+    /// The programs of these rows. Where there are none, all that spoke to this address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
-    /// The row of `processes` that did first; `null` when that is not known.
-    pub first_exec_id: Option<u32>,
 }
 
 impl SinkholeConversation {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use turnkey_analysis::behaviour::{Reach, is_system};
 
 use super::{Judge, KEPT};
-use crate::Language;
+use crate::bounded::LARGEST;
+use crate::expand::{self, Expanded};
 use crate::place::{self, Place, place};
-use crate::rule;
 use crate::value::{HOLE, Origins, Value};
+use crate::{Language, decode, rule};
 
 /// The sum of acts over a whole script.
 #[derive(Debug, Default)]
@@ -332,6 +333,31 @@ impl Judge {
         if let Some(text) = code.known() {
             let inside = "in the code that it executes".to_owned();
             self.nested(inside, |judge| language.read(text, judge));
+        }
+    }
+
+    /// Compressed data, expanded; a bomb is found, and what is not known is `None`.
+    pub fn expanded(&mut self, data: &Value) -> Option<Vec<u8>> {
+        let data = decode::as_bytes(data.exact()?);
+        // A dictionary takes a while by itself, however little is in it.
+        const DICTIONARY: usize = 500;
+        if !self.spend(DICTIONARY + data.len() / 16) {
+            return None;
+        }
+        let expanded = expand::expand(&data);
+        let length = match &expanded {
+            Expanded::Whole(expanded) => expanded.len(),
+            Expanded::Bomb | Expanded::Unknown => LARGEST,
+        };
+        self.spend(length / 64);
+        match expanded {
+            Expanded::Whole(expanded) => Some(expanded),
+            Expanded::Unknown => None,
+            Expanded::Bomb => {
+                let says = format!("decompresses {} bytes to more than {LARGEST}", data.len());
+                self.find(&rule::EXPANDS, says);
+                None
+            }
         }
     }
 

@@ -492,6 +492,10 @@ impl Walk<'_, '_> {
             "base64" => fold::decoded(data, how, decode::base64),
             "hexadecimal digits" => fold::decoded(data, how, decode::hex),
             "rot13" => fold::decoded(data, how, |text| Some(decode::rot13(text).into_bytes())),
+            library::COMPRESSED => {
+                let expanded = self.judge.expanded(data);
+                fold::decoded(data, how, |_| expanded.clone())
+            }
             how => fold::decoded(data, how, |_| None),
         }
     }

@@ -2,6 +2,9 @@
 
 use crate::rule::{self, Rule};
 
+/// The words for what is compressed, in whichever format.
+pub const COMPRESSED: &str = "compressed data";
+
 /// The act of a function.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
@@ -206,9 +209,13 @@ fn computes(name: &str) -> Option<Does> {
         "bytes.fromhex" | "bytearray.fromhex" | "binascii.unhexlify" | "binascii.a2b_hex" => {
             Does::Decode("hexadecimal digits")
         }
-        "zlib.decompress" | "gzip.decompress" | "bz2.decompress" | "lzma.decompress" => {
-            Does::Decode("compressed data")
-        }
+        "zlib.decompress"
+        | "zlib.decompressobj().decompress"
+        | "gzip.decompress"
+        | "bz2.decompress"
+        | "bz2.BZ2Decompressor().decompress"
+        | "lzma.decompress"
+        | "lzma.LZMADecompressor().decompress" => Does::Decode(COMPRESSED),
         "codecs.decode" => Does::Decode("rot13"),
         "chr" => Does::Characters,
         "ord" => Does::Ordinal,

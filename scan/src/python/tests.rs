@@ -35,6 +35,31 @@ const RISKY: &[(&str, &str)] = &[
         "import zlib, base64 as b\nexec(zlib.decompress(b.b64decode('eJw=')))",
         "executes-decoded",
     ),
+    // What is found in it is found in what it comes to.
+    (
+        "import zlib, base64 as b\nexec(zlib.decompress(b.b64decode('eJzLzC3ILypRyC/myi/WK0rNzS9L1VDXTy1J1i9ILC4uT1HX5AIA5rUMGw==')))",
+        "writes-system",
+    ),
+    (
+        "import gzip, base64 as b\nexec(gzip.decompress(b.b64decode('H4sIAAAAAAACA8vMLcgvKlHIL+bKL9YrSs3NL0vVUNdPLUnWL0gsLi5PUdfkAgDCZnR1IwAAAA==')))",
+        "writes-system",
+    ),
+    (
+        "import bz2, base64 as b\nexec(bz2.decompress(b.b64decode('QlpoOTFBWSZTWVqRe9EAAAhRgAAQQOGuIt2AIAAimjQ0aGJ6hTCaaA0xDeFxtLFt8ABuahGP1ygTDqp1+LuSKcKEgtSL3og=')))",
+        "writes-system",
+    ),
+    (
+        "import lzma, base64 as b\nexec(lzma.decompress(b.b64decode('/Td6WFoAAATm1rRGAgAhARYAAAB0L+WjAQAiaW1wb3J0IG9zCm9zLnJlbW92ZSgnL2V0Yy9wYXNzd2QnKQoAAAJ/ZKjAU4dYAAE7I2ErU74ftvN9AQAAAAAEWVo=')))",
+        "writes-system",
+    ),
+    (
+        "import bz2, base64 as b\nx = bz2.decompress(b.b64decode('QlpoOTFBWSZTWVYC4ogAICBIAMAAAAQACCAAMMwFKaYCAbECAeLuSKcKEgrAXFEA'))",
+        "expands",
+    ),
+    (
+        "import zlib\nexec(zlib.decompress(b'x\\x9c\\xcb\\xcc-\\xc8/*Q\\xc8/\\xe6\\xca/\\xd6+J\\xcd\\xcd/K\\xd5P\\xd7O-I\\xd6/H,..OQ\\xd7\\xe4\\x02\\x00\\xe6\\xb5\\x0c\\x1b'))",
+        "writes-system",
+    ),
     (
         "import marshal\nexec(marshal.loads(b'x'))",
         "executes-opaque",

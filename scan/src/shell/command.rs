@@ -1,5 +1,6 @@
 //! Commands: the programs and builtins that do something, and what they print.
 
+use super::decoding::unpacks;
 use super::options::Arguments;
 use super::walk::Walk;
 use crate::judge::act::show;
@@ -138,6 +139,7 @@ impl Walk<'_> {
                 }
                 value
             }
+            "gzip" | "bzip2" | "xz" | "lzma" if unpacks(words) => return None,
             "cat" | "head" | "tail" | "less" | "more" | "nl" | "tac" | "sort" | "uniq" | "cut"
             | "strings" | "od" | "wc" | "tee" | "paste" | "gzip" | "bzip2" | "xz" | "md5sum"
             | "sha256sum" | "hexdump" | "file" | "diff" | "cmp" | "pr" | "fold" | "column" => {

@@ -6,8 +6,16 @@ use super::walk::Walk;
 use crate::decode;
 use crate::value::{Origins, Value};
 
+/// The words for what is compressed, in whichever format.
+const COMPRESSED: &str = "compressed data";
+
 /// Bytes out of their encoding.
 type Decode = fn(&str) -> Option<Vec<u8>>;
+
+/// True when a program that packs is asked for the other way.
+pub fn unpacks(words: &[Value]) -> bool {
+    Arguments::new(words, &[]).has(&["d", "decompress", "uncompress"])
+}
 
 impl Walk<'_> {
     /// Programs that decode what goes through them.
@@ -21,8 +29,9 @@ impl Walk<'_> {
             "openssl" if all.contains("base64") && all.contains("-d") => ("base64", decode::base64),
             "xxd" if arguments.has(&["r"]) => ("hexadecimal digits", decode::hex),
             "gunzip" | "zcat" | "bunzip2" | "xzcat" | "bzcat" | "unxz" | "uudecode" => {
-                ("compressed data", |_| None)
+                (COMPRESSED, |_| None)
             }
+            "gzip" | "bzip2" | "xz" | "lzma" if unpacks(words) => (COMPRESSED, |_| None),
             "openssl" if all.starts_with("enc ") && !all.contains("-d") => {
                 self.judge.encrypt();
                 return Some(input.derived());
@@ -47,11 +56,11 @@ impl Walk<'_> {
             data = data.tainted(&self.judge.content(file));
         }
         let bytes = data.exact().map_or(0, str::len);
-        let text = data
-            .exact()
-            .filter(|_| bytes > 0)
-            .and_then(decode)
-            .map(decode::as_text);
+        let decoded = match how {
+            COMPRESSED => self.judge.expanded(&data),
+            _ => data.exact().filter(|_| bytes > 0).and_then(decode),
+        };
+        let text = decoded.map(decode::as_text);
         let mut value = text
             .map_or_else(Value::default, |text| Value::text(&text))
             .tainted(&data)

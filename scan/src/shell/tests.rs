@@ -30,6 +30,14 @@ const RISKY: &[(&str, &str)] = &[
     ),
     ("eval \"$(echo cm0gLXJmIC8= | base64 -d)\"", "destroys"),
     ("echo 726d | xxd -r -p | sh", "executes-decoded"),
+    (
+        "echo H4sIAAAAAAACAyvKVdAtSlPQ5wIAAOnmUAkAAAA= | base64 -d | gunzip | sh",
+        "destroys",
+    ),
+    (
+        "echo /Td6WFoAAATm1rRGAgAhARYAAAB0L+WjAQAIcm0gLXJmIC8KAAAAAObZQrxaZSs3AAEhCWwYxdUftvN9AQAAAAAEWVo= | base64 -d | xz -dc | sh",
+        "destroys",
+    ),
     ("x=$(echo aWQ= | base64 --decode); $x", "executes-decoded"),
     ("$'\\x72\\x6d\\x20' -rf /", "hides-name"),
     ("a=rm; b='-rf /'; $a $b", "destroys"),

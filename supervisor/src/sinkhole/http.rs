@@ -173,13 +173,17 @@ pub struct Chunks {
     is_last: bool,
 }
 
+/// The error of bytes that are no body in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotInPieces;
+
 /// Bytes of the line before a piece at most.
 const LONGEST_LINE: usize = 256;
 
 impl Chunks {
     /// Takes bytes of the body and gives those that are its own; the number that was taken is less when it ends there. An error is no
     /// body in pieces.
-    pub fn take(&mut self, bytes: &[u8], into: &mut Vec<u8>) -> Result<Option<usize>, ()> {
+    pub fn take(&mut self, bytes: &[u8], into: &mut Vec<u8>) -> Result<Option<usize>, NotInPieces> {
         let mut at = 0;
         while at < bytes.len() {
             if self.left > 0 {
@@ -195,7 +199,7 @@ impl Chunks {
             if byte != b'\n' {
                 self.line.push(byte);
                 if self.line.len() > LONGEST_LINE {
-                    return Err(());
+                    return Err(NotInPieces);
                 }
                 continue;
             }
@@ -212,9 +216,9 @@ impl Chunks {
                 // The end of the piece before.
                 continue;
             }
-            let text = std::str::from_utf8(line).map_err(|_| ())?;
+            let text = std::str::from_utf8(line).map_err(|_| NotInPieces)?;
             let size = text.split(';').next().unwrap_or_default().trim();
-            self.left = u64::from_str_radix(size, 16).map_err(|_| ())?;
+            self.left = u64::from_str_radix(size, 16).map_err(|_| NotInPieces)?;
             self.is_last = self.left == 0;
         }
         Ok(None)

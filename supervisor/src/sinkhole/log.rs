@@ -74,6 +74,7 @@ mod tests {
     fn conversation() -> Conversation {
         Conversation {
             to: ([198, 18, 0, 2], 80).into(),
+            socket: 0,
             datagrams: false,
             name: None,
             protocol: SinkholeProtocol::Tcp,

@@ -12,7 +12,7 @@ use super::channel::{Channel, NoTls};
 use super::dialogue::{Dialogue, GREETING};
 use super::http::{self, Body, Chunks, Head, LONGEST_HEAD};
 use super::log::Row;
-use super::{NAME_SERVER, SinkholeState};
+use super::{NAME_SERVER, SinkholeState, sockets};
 use crate::clock;
 
 /// The time after which a client that says nothing is greeted.
@@ -26,6 +26,8 @@ const HANDSHAKE: [u8; 2] = [22, 3];
 struct Peer {
     state: Rc<SinkholeState>,
     to: SocketAddr,
+    /// The number of the client's socket, or 0.
+    socket: u32,
     name: Option<String>,
     began_ns: u64,
 }
@@ -38,6 +40,7 @@ pub async fn serve(stream: TcpStream, state: Rc<SinkholeState>) -> io::Result<()
     let mut peer = Peer {
         state,
         to,
+        socket: sockets::number_of_client(&stream),
         name,
         began_ns: clock::boottime(),
     };
@@ -82,6 +85,7 @@ impl Peer {
     fn begin(&self, protocol: Protocol, request: Option<Vec<u8>>) -> Row {
         self.state.log.begin(Conversation {
             to: self.to,
+            socket: self.socket,
             datagrams: false,
             name: self.name.clone(),
             protocol,
@@ -304,7 +308,7 @@ impl Peer {
                     channel.put_back(bytes.split_off(end));
                     return Ok(true);
                 }
-                Err(()) => return Ok(false),
+                Err(http::NotInPieces) => return Ok(false),
             }
         }
     }

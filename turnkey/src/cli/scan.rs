@@ -30,6 +30,9 @@ pub struct ScanArguments {
     /// Modules that Python scripts may import; each other one is a finding
     #[arg(long, value_name = "MODULE,…", value_delimiter = ',')]
     pub allowed_imports: Option<Vec<String>>,
+    /// The profile whose `scan.allowed_imports` are these modules, where the flag does not name them
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
     /// Ask this command, too: another scanner, or a model that reviews code. sh runs it with the script on standard input; it
     /// answers by turnkey.scan-findings/v1, as `turnkey schema scan-findings` has it
     #[arg(long, value_name = "CMD")]

@@ -24,13 +24,18 @@ const SCHEMA: &str = "turnkey.audit/v1";
 
 /// Every sandbox, one after the other.
 #[derive(Debug, Serialize)]
-struct AuditPage {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct AuditPage {
+    /// Always `turnkey.audit/v1`.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: &'static str,
+    /// In the order in which they were named.
     sandboxes: Vec<Measured>,
 }
 
 /// One sandbox.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Measured {
     /// The command, or the words for the place where audit was called.
     sandbox: String,
@@ -39,12 +44,15 @@ struct Measured {
     /// The reason why there are no findings: the probe did not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
+    /// By the name of the probe.
     findings: BTreeMap<&'static str, ProbeFinding>,
 }
 
 /// A probe and what came of it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ProbeFinding {
+    /// The subject that it belongs to.
     criterion: Criterion,
     /// The act that the program does when it can.
     does: &'static str,

@@ -120,9 +120,11 @@ pub fn under(
         progress: None,
         taker,
     };
-    let look = arguments.scan.then(|| look::at(arguments)).flatten();
+    let look = arguments
+        .scan
+        .then(|| look::at(arguments, &settled.policy.scan));
     let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
-    done.report.static_look = look;
+    done.report.static_look = look.flatten();
     let written = write(&done.report, report_file);
 
     let colour = colour::wanted(arguments.colour, &std::io::stderr());

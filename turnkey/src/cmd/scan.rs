@@ -8,8 +8,10 @@ mod sarif;
 pub mod text;
 
 use anyhow::Context;
+use turnkey_policy::{Overrides, ScanPolicy};
 use turnkey_report::json;
 use turnkey_scan::{Language, Scan, ScanOptions};
+use turnkey_supervisor::files;
 
 use crate::cli::{ScanArguments, ScanLanguage};
 use crate::failure::Failure;
@@ -78,7 +80,10 @@ impl Scanned {
 pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
     let options = ScanOptions {
         language: arguments.language.map(language),
-        allowed_imports: arguments.allowed_imports.clone(),
+        allowed_imports: match &arguments.allowed_imports {
+            Some(given) => Some(given.clone()),
+            None => of_profile(arguments)?,
+        },
     };
     let Gathered { sources, left_out } = gather::gather(&arguments.paths, options.language)?;
     let scripts = sources
@@ -98,6 +103,22 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
         .fail_at
         .is_some_and(|at| scanned.scripts.iter().any(|script| script.score() >= at));
     Ok(if is_grave { TOO_GRAVE } else { 0 })
+}
+
+/// The modules that the profile allows, where one is named.
+fn of_profile(arguments: &ScanArguments) -> Result<Option<Vec<String>>, Failure> {
+    let Some(profile) = &arguments.profile else {
+        return Ok(None);
+    };
+    let policy = turnkey_policy::load(profile, &files::read_text, &Overrides::default())
+        .map_err(|error| Failure::Profile(Box::new(error)))?;
+    Ok(allowed_by(&policy.scan))
+}
+
+/// The modules that a policy allows; `None`: all.
+pub fn allowed_by(policy: &ScanPolicy) -> Option<Vec<String>> {
+    let allowed: Vec<String> = policy.allowed_imports.iter().cloned().collect();
+    (!allowed.is_empty()).then_some(allowed)
 }
 
 fn looked_at(source: Source, arguments: &ScanArguments, options: &ScanOptions) -> ScannedScript {

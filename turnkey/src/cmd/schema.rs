@@ -16,12 +16,19 @@ use turnkey_report::json;
 /// The schema of what a command of `scan --with` answers, as `docs/` holds it.
 pub const SCAN_FINDINGS: &str = include_str!("../../../docs/scan-findings.schema.json");
 
+/// The schema of results of the gate, made from their model by a test.
+const GATE: &str = include_str!("../../../docs/gate.schema.json");
+/// The schema of pages of audit, made from their model by a test.
+const AUDIT: &str = include_str!("../../../docs/audit.schema.json");
+
 /// Prints one schema to standard output.
 pub fn schema(arguments: &SchemaArguments) -> Result<u8, Failure> {
     let page = match arguments.of {
         SchemaOf::Profile => page(&profile::schema()),
         SchemaOf::Report => turnkey_report::SCHEMA.as_bytes().to_vec(),
         SchemaOf::ScanFindings => SCAN_FINDINGS.as_bytes().to_vec(),
+        SchemaOf::Gate => GATE.as_bytes().to_vec(),
+        SchemaOf::Audit => AUDIT.as_bytes().to_vec(),
     };
     output::page(&page).context("could not write the schema")?;
     Ok(0)

@@ -71,6 +71,7 @@ fn body(report: &Report) -> Markup {
             tree::section(report),
             tables::files(report),
             tables::network(report),
+            tables::conversations(report),
             tables::refused(report),
             tables::changed(report),
             overview::calls(report),

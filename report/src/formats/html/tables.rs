@@ -3,7 +3,9 @@
 use super::markup::{Markup, of, say};
 use super::story::bytes;
 use super::time_of_day;
-use crate::model::{Change, FileOperation, NetworkAttempt, RefusedCall, Report, Result};
+use crate::model::{
+    Change, FileOperation, NetworkAttempt, RefusedCall, Report, Result, SinkholeConversation,
+};
 
 /// Files that were opened, executed or changed.
 pub fn files(report: &Report) -> Markup {
@@ -92,6 +94,52 @@ fn address(report: &Report, row: &NetworkAttempt) -> Markup {
     .row(
         report,
         [of("td", "mono path", whom), say("td", "nowrap", &what)],
+    )
+}
+
+/// Conversations with a sinkhole.
+pub fn conversations(report: &Report) -> Markup {
+    let Some(sinkhole) = &report.sinkhole else {
+        return Markup::default();
+    };
+    let rows = sinkhole.conversations.iter();
+    let rows: Vec<Markup> = rows.map(|row| conversation(report, row)).collect();
+    Table {
+        id: "conversations",
+        title: "Taken by the sinkhole",
+        head: &["Whom", "What", "Sent", "Begun", "By", "Content"],
+        by_result: false,
+        omitted: sinkhole.unlisted,
+    }
+    .with(rows)
+}
+
+fn conversation(report: &Report, row: &SinkholeConversation) -> Markup {
+    let by = row.exec_ids.iter().map(|id| who(report, Some(*id)));
+    let by = match row.exec_ids.is_empty() {
+        true => "not known".to_owned(),
+        false => by.collect::<Vec<_>>().join(", "),
+    };
+    let secrets = row.secrets.iter();
+    let secrets = secrets.map(|secret| say("p", "bad", secret));
+    let distrusts = row.distrusts_certificate.then(|| {
+        let words = "did not trust the certificate; this is its greeting";
+        say("p", "warn", words)
+    });
+    let more = row.content_truncated.then(|| say("p", "dim", "and more"));
+    let content = [Markup::text(&row.content)].into_iter();
+    let content = content.chain(secrets).chain(distrusts).chain(more);
+    Markup::element(
+        "tr",
+        &[],
+        [
+            say("td", "mono path", &row.peer()),
+            say("td", "", &row.asked()),
+            say("td", "number", &bytes(Some(row.sent_bytes))),
+            say("td", "mono dim", time_of_day(&row.time)),
+            say("td", "mono who", &by),
+            of("td", "mono path", [Markup::all(content)]),
+        ],
     )
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The subject of a probe: seven that an analysis of a sandbox's security asks about, and what a program can use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// Programs that can be run.
@@ -44,6 +45,7 @@ impl Criterion {
 
 /// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The program can do it.
@@ -58,6 +60,7 @@ pub enum Outcome {
 
 /// The result, and the fact that it stands on: a value that was read, an error's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The result.
     pub outcome: Outcome,

@@ -22,6 +22,7 @@ pub struct OverrideText {
 
 /// The person who answers for a finding, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Overridden {
     /// The reason.
     pub reason: String,

@@ -10,8 +10,10 @@ pub const SCHEMA: &str = "turnkey.gate/v1";
 
 /// The judgement on what is between two commits.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct GateResult {
     /// Always `turnkey.gate/v1`.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     pub schema: String,
     /// The version of turnkey.
     pub turnkey: String,
@@ -39,6 +41,7 @@ pub struct GateResult {
 
 /// The config that was read.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ConfigSource {
     /// `COMMIT:PATH`, or the path of a file outside of the repository.
     pub from: String,
@@ -48,6 +51,7 @@ pub struct ConfigSource {
 
 /// A commit that a rule calls model-written.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ModelCommit {
     /// The id of the commit.
     pub id: String,
@@ -59,6 +63,7 @@ pub struct ModelCommit {
 
 /// The judgement on all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum GateVerdict {
     /// Every check was made, and none failed.
@@ -71,6 +76,7 @@ pub enum GateVerdict {
 
 /// The judgement of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckVerdict {
     /// No finding counts.
@@ -85,6 +91,7 @@ pub enum CheckVerdict {
 
 /// One check, and what came of it.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct GateCheck {
     /// `scan`, `tests:NAME` or `behaviour:NAME`.
     pub name: String,
@@ -102,6 +109,7 @@ pub struct GateCheck {
 
 /// A reason against the change.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct GateFinding {
     /// The rule.
     pub id: String,

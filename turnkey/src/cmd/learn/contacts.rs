@@ -73,6 +73,7 @@ impl RunContacts {
                 address: Address::Inet(address),
                 socket_type,
                 errno,
+                ..
             } => {
                 let contact = contact(*act, *address, *socket_type);
                 // A look-up is no attempt: nobody is reached.

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use turnkey_policy::ScanPolicy;
 use turnkey_report::model::{StaticFinding, StaticGround, StaticImport, StaticLook};
 use turnkey_report::{escape, redact};
 use turnkey_scan::{LARGEST, Language, Scan, ScanOptions};
 use turnkey_supervisor::files;
 
 use crate::cli::RunArguments;
-use crate::cmd::scan::{ScannedScript, text};
+use crate::cmd::scan::{self, ScannedScript, text};
 use crate::{colour, output};
 
 /// The place where the jail shows the caller's directory.
@@ -28,8 +29,8 @@ enum Named<'c> {
 }
 
 /// Looks at the script and says what it saw. `None` where there is nothing to look at, which is said, too.
-pub fn at(arguments: &RunArguments) -> Option<StaticLook> {
-    match seen(arguments) {
+pub fn at(arguments: &RunArguments, policy: &ScanPolicy) -> Option<StaticLook> {
+    match seen(arguments, policy) {
         Ok(script) => {
             tell(&script, arguments);
             Some(kept(&script, !arguments.no_redact))
@@ -41,7 +42,7 @@ pub fn at(arguments: &RunArguments) -> Option<StaticLook> {
     }
 }
 
-fn seen(arguments: &RunArguments) -> Result<ScannedScript, String> {
+fn seen(arguments: &RunArguments, policy: &ScanPolicy) -> Result<ScannedScript, String> {
     let named = named(&arguments.command).ok_or("the command names no Python or shell script")?;
     let (path, language, code) = match named {
         Named::Text(language, text) => (
@@ -58,7 +59,7 @@ fn seen(arguments: &RunArguments) -> Result<ScannedScript, String> {
     };
     let options = ScanOptions {
         language,
-        allowed_imports: None,
+        allowed_imports: scan::allowed_by(policy),
     };
     let scan = turnkey_scan::scan(&path, &code, &options);
     match scan.language {

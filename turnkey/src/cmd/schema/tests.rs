@@ -25,6 +25,60 @@ fn the_kept_schema_is_up_to_date() {
     );
 }
 
+/// Holds a schema in `docs/` against the model that it is made from.
+#[track_caller]
+fn is_that_of<Model: schemars::JsonSchema>(name: &str, kept: &str) {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<Model>();
+    let made = String::from_utf8(page(schema.as_value())).expect("JSON is text");
+    if std::env::var_os("TURNKEY_WRITE_DOCS").is_some() {
+        let path = format!("{}/../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, &made).expect("it can be written");
+    }
+    assert!(
+        made == kept,
+        "docs/{name}.schema.json is out of date; run this test with TURNKEY_WRITE_DOCS=1, and build again"
+    );
+}
+
+#[test]
+fn the_kept_schemas_of_gate_and_audit_are_those_of_their_models() {
+    is_that_of::<crate::cmd::gate::result::GateResult>("gate", super::GATE);
+    is_that_of::<crate::cmd::audit::AuditPage>("audit", super::AUDIT);
+}
+
+/// True when a schema accepts this value.
+fn accepts(schema: &str, value: &Value) -> bool {
+    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+    let place = "turnkey:/schema.json";
+    let schema = serde_json::from_str(schema).expect("JSON");
+    compiler.add_resource(place, schema).unwrap();
+    let index = compiler.compile(place, &mut schemas).unwrap();
+    schemas.validate(value, index).is_ok()
+}
+
+#[test]
+fn the_schemas_of_gate_and_audit_accept_what_is_written_and_nothing_else() {
+    let finding = json!({"id": "x", "severity": "high", "what": "y", "line": 3});
+    let gate = json!({
+        "schema": "turnkey.gate/v1", "turnkey": "0.1.0", "finished_at": "2026-01-02T03:04:05Z", "verdict": "fail", "base": "a",
+        "head": "b", "config": {"from": "a:turnkey.toml", "sha256": "0"}, "commits": 1, "model_commits": [], "files": ["x.py"],
+        "checks": [{"name": "scan", "verdict": "skipped", "findings": [finding]}], "notes": [],
+    });
+    let probe = json!({"criterion": "outer-network", "does": "sends", "outcome": "open", "fact": "it came"});
+    let audit = json!({
+        "schema": "turnkey.audit/v1", "sandboxes": [{"sandbox": "env -i", "runs": 1, "findings": {"send": probe}}],
+    });
+    for (schema, page) in [(super::GATE, gate), (super::AUDIT, audit)] {
+        assert!(accepts(schema, &page), "{page:#}");
+        for wrong in ["schema", "more"] {
+            let mut other = page.clone();
+            other[wrong] = json!("turnkey.other/v1");
+            assert!(!accepts(schema, &other), "{other:#}");
+        }
+    }
+}
+
 /// The schema of profiles, ready to be asked.
 struct ProfileValidator {
     schemas: Schemas,

@@ -1,0 +1,16 @@
+//! `[scan]`.
+
+use super::declare::{by_kind, key_table};
+use crate::values;
+
+key_table! {
+    ["scan"] of scan;
+    /// `[scan]`: the look at a script before it runs, which decides nothing.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    policy ScanPolicy, read ScanKeys;
+    /// The modules that Python scripts may import; without any, all.
+    allowed_imports: union String {
+        form: Texts, read: values::module, shown: "all",
+        about: "Python modules that a script may import: each other one is a finding of `run --scan` and `scan --profile`; without any, all may be",
+    }
+}
