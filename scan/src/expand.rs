@@ -176,9 +176,14 @@ mod tests {
         assert!(bomb.len() > LARGEST / BOMB, "a large one is one, too");
         assert_eq!(expand(&bomb), Expanded::Bomb);
         // What nothing can be saved on is none, however large it is.
-        let noise: Vec<u8> = (0..LARGEST as u32 + 9)
-            .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
-            .collect();
+        let noise = (0..=1_u32 << 20).flat_map(|at| {
+            at.wrapping_mul(2_654_435_761)
+                .to_be_bytes()
+                .into_iter()
+                .take(1)
+        });
+        let noise: Vec<u8> = noise.collect();
+        assert!(noise.len() > LARGEST);
         let large = miniz_oxide::deflate::compress_to_vec_zlib(&noise, 1);
         assert_eq!(expand(&large), Expanded::Unknown);
     }
