@@ -82,7 +82,7 @@ fn a_program_is_compiled_and_run() {
 #[test]
 fn a_heap_is_sized_by_the_jail_and_not_by_the_host() {
     let heap = |option: &str| {
-        let run = under("java").option(&format!("--memory 512M {option}"));
+        let run = under("java").option(format!("--memory 512M {option}").trim_end());
         let ran = run.shell("java -XX:+PrintFlagsFinal -version | grep -w MaxHeapSize");
         ran.expect_code(0);
         let number = ran.stdout.split_whitespace().nth(3);
