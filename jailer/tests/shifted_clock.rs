@@ -389,7 +389,7 @@ fn waits_end_as_they_would_and_no_earlier_than_what_they_wait_for() {
     assert!(ran.took < Duration::from_secs(2), "{ran:?}");
 }
 
-/// Each way to wait for a time, with what it waits: a while or a moment of the day.
+/// Ways to wait for a time, each with its end: after a while, or at a moment of the day.
 const TIMERS: &str = include_str!("shifted_clock/timers.c");
 
 #[test]

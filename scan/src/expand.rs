@@ -22,9 +22,9 @@ const DICTIONARY: u32 = 40 << 10;
 pub enum Expanded {
     /// All of it.
     Whole(Vec<u8>),
-    /// It grows without measure.
+    /// Data that grow without measure.
     Bomb,
-    /// It is larger than what is looked at, or not in any of the formats.
+    /// Data larger than what is looked at, or in none of the formats.
     Unknown,
 }
 
