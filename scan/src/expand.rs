@@ -12,6 +12,9 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 use crate::bounded::LARGEST;
 
+/// The words for what is compressed, in whichever format.
+pub const COMPRESSED: &str = "compressed data";
+
 /// Data that grows more often than this, and to more than is looked at, is made to fill memory: texts grow less than twentyfold.
 const BOMB: usize = 100;
 /// The memory that a dictionary may take, in KiB: that of everything but the two highest levels of xz.

@@ -5,6 +5,7 @@ use ruff_python_ast::{self as ast, Expr};
 use super::fold;
 use super::library::{self, Does};
 use super::walk::{Walk, is_open};
+use crate::expand::COMPRESSED;
 use crate::value::{Handle, Origins, Value};
 use crate::{Language, decode, rule};
 
@@ -492,7 +493,7 @@ impl Walk<'_, '_> {
             "base64" => fold::decoded(data, how, decode::base64),
             "hexadecimal digits" => fold::decoded(data, how, decode::hex),
             "rot13" => fold::decoded(data, how, |text| Some(decode::rot13(text).into_bytes())),
-            library::COMPRESSED => {
+            COMPRESSED => {
                 let expanded = self.judge.expanded(data);
                 fold::decoded(data, how, |_| expanded.clone())
             }

@@ -1,9 +1,7 @@
 //! The functions of Python's library, and of the usual packages, by what they do.
 
+use crate::expand::COMPRESSED;
 use crate::rule::{self, Rule};
-
-/// The words for what is compressed, in whichever format.
-pub const COMPRESSED: &str = "compressed data";
 
 /// The act of a function.
 #[derive(Clone, Copy, Debug)]

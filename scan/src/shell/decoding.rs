@@ -4,10 +4,8 @@ use super::command::text_of;
 use super::options::Arguments;
 use super::walk::Walk;
 use crate::decode;
+use crate::expand::COMPRESSED;
 use crate::value::{Origins, Value};
-
-/// The words for what is compressed, in whichever format.
-const COMPRESSED: &str = "compressed data";
 
 /// Bytes out of their encoding.
 type Decode = fn(&str) -> Option<Vec<u8>>;
