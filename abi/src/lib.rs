@@ -25,12 +25,12 @@ pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use slot_data::SlotData;
 pub use table::{
     CELLS, FILES, KINDS, NOWHERE, ON, OWN_KINDS, OWN_PLACE, OWN_PLACES, OwnPlace, PEERS, Peer,
-    ROLES, ROWS, RULES, STATES, Table, WatchedFile, action, column, family, role,
+    ROLES, ROWS, RULES, STATES, Table, WatchedFile, action, column, family, magic, role,
 };
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
@@ -53,4 +53,4 @@ pub const SLOTS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.
-pub const ABI_SYMBOL: &str = "TURNKEY_ABI_14";
+pub const ABI_SYMBOL: &str = "TURNKEY_ABI_15";

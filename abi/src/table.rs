@@ -202,7 +202,9 @@ pub struct Table {
     /// Number of entries of [`Table::peers`] in use.
     pub peer_count: u32,
     /// Zero, which the programs take for a number that they do not know.
-    pub reserved: u32,
+    pub reserved: u16,
+    /// The state before the first byte of a path that is asked for [`magic`].
+    pub magic_start: u16,
     /// Number of roles; 1 when no rule names actors.
     pub role_count: u32,
     /// The state before the first byte of the path of a program or a script.
@@ -301,6 +303,8 @@ pub mod column {
     /// No attempt: which set of patterns of scripts the path matches; never 0. In the same rows, in which nothing is
     /// [`AWAY`].
     pub const SCRIPT: u32 = 11;
+    /// No attempt: one of [`crate::magic`]. Paths are asked about it by a start of their own as well, and by rows of their own.
+    pub const MAGIC: u32 = 10;
     /// The first column of calls that have a kind of their own beside a wider one, in the order of
     /// [`crate::syscalls::on::MKDIR`] and those behind it.
     pub const OWN: u32 = 12;
@@ -329,6 +333,19 @@ pub mod column {
             column
         }
     }
+}
+
+/// Where a path leads by the kernel's own links, the "magic links" of symlink(7): from /proc to the descriptors, the directory,
+/// the root and the program of a process. No text says to which file.
+pub mod magic {
+    /// Nowhere but to where it says.
+    pub const NONE: u32 = 0;
+    /// To such a link.
+    pub const LINK: u32 = 1;
+    /// To a link of /dev to one, as programs name their standard streams.
+    pub const DEVICE: u32 = 2;
+    /// To a file below what such a link leads to.
+    pub const BELOW: u32 = 3;
 }
 
 /// Actions of rules. The order is the order of strength.

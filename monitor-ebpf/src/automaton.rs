@@ -443,6 +443,18 @@ pub fn kind_of_written(
     u32::from(answer(table, state, 0, column::SCRIPT))
 }
 
+/// Where a path as it was written leads by the kernel's own links: one of [`magic`](turnkey_abi::magic).
+#[inline(always)]
+pub fn magic_of_written(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    base: Resolved,
+    length: u32,
+) -> u32 {
+    let state = walk_written(scratch, table, table.magic_start.into(), base, length);
+    u32::from(answer(table, state, 0, column::MAGIC))
+}
+
 #[inline(always)]
 fn walk_written(
     scratch: &mut Scratch,

@@ -13,7 +13,7 @@ mod arguments;
 mod hooks;
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind};
+use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
@@ -25,7 +25,7 @@ use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
-use arguments::{Arguments, Name, arguments, effect, follows};
+use arguments::{Arguments, Name, arguments, effect};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
@@ -224,27 +224,53 @@ fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
         .told()
 }
 
+/// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0.
+#[inline(always)]
+fn is_lost(leads: u32, is_followed: bool) -> u32 {
+    u32::from(leads == magic::BELOW) | u32::from(leads != magic::NONE) & u32::from(is_followed)
+}
+
+/// The rules' verdict on the file of an act by a name that leads through the kernel's own links, which is any file.
+#[inline(always)]
+fn through_magic(scratch: &Scratch, table: &Table, asked: Arguments, lost: u32) -> Verdict {
+    let unknown = |column| automaton::decide_unknown(scratch, table, column);
+    if verifier::opaque(lost.into()) == 0 {
+        return Verdict::NONE;
+    }
+    let mut verdict = unknown(asked.column).or(unknown(asked.own));
+    if asked.effects & (effect::MADE | effect::REMOVED) != 0 {
+        verdict = unknown(column::WRITE).or(verdict);
+    }
+    if asked.effects & effect::AWAY != 0 {
+        verdict = unknown(column::AWAY).or(verdict);
+    }
+    verdict
+}
+
+/// The rules' verdict on a symlink to where the kernel's own links lead: acts below it are on any file, and are not asked
+/// about. It is told.
+#[inline(always)]
+fn to_magic(scratch: &Scratch, table: &Table) -> Verdict {
+    if matches!(scratch.cursor.magic, magic::NONE | magic::DEVICE) {
+        return Verdict::NONE;
+    }
+    let unknown = |column| automaton::decide_unknown(scratch, table, column);
+    let verdict = unknown(column::FOLLOWED).or(unknown(column::WRITE));
+    verdict.or(unknown(column::AWAY)).told()
+}
+
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
 /// the descriptor.
 #[inline(always)]
-fn followed_in_proc(
-    scratch: &mut Scratch,
-    task: u64,
-    asked: Arguments,
-    follows: bool,
-) -> Arguments {
-    let may_follow = asked.on == on::CHMOD
-        || asked.on == on::ATTRIBUTE
-        || asked.own == column::own(on::TRUNCATE);
-    if !follows || !may_follow || asked.object.by_descriptor != 0 {
-        return asked;
-    }
+fn followed_in_proc(scratch: &mut Scratch, task: u64, asked: Arguments) -> Arguments {
     read::user_text(scratch, asked.object.path);
     let descriptor = read::descriptor_in_proc(scratch);
     // Which file a descriptor that is none led to is not known, and nothing was done to it. A pipe or a socket has no
     // path: what is known of it is the argument.
     if !path::has_path(path::file_of(task, descriptor)) {
-        return asked;
+        let is_list = u32::from(descriptor != UNREADABLE);
+        let effects = asked.effects | effect::LISTED * is_list;
+        return Arguments { effects, ..asked }.forget(scratch);
     }
     let object = Name {
         directory: descriptor as i32,
@@ -284,13 +310,15 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
+    scratch.cursor.magic = magic::NONE;
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
     scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
-    let asked = if is_attempt(result) {
-        let follows = follows(regs).forget(scratch);
-        followed_in_proc(scratch, who.task, asked, follows)
+    let is_followed = is_attempt(result) && asked.is_followed(regs);
+    let is_followed = is_followed.forget(scratch);
+    let asked = if is_followed {
+        followed_in_proc(scratch, who.task, asked)
     } else {
         asked
     };
@@ -314,6 +342,8 @@ pub fn leave(
     verdict = verdict.forget(scratch);
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
+    let is_known = effects & effect::LISTED != 0;
+    let mut lost = is_lost(scratch.cursor.magic, is_followed & !is_known).forget(scratch);
     if effects & effect::MOVED_BACK != 0 && is_file(scratch, who.task, asked.object, length) {
         effects &= !effect::MOVED_BACK;
     }
@@ -326,6 +356,9 @@ pub fn leave(
         if effects & effect::ALIAS != 0 && !jail.has_hooks() {
             let followed = of_followed(scratch, table, new);
             verdict = followed.or(verdict).forget(scratch);
+            verdict = to_magic(scratch, table).or(verdict).forget(scratch);
+        } else {
+            lost |= is_lost(scratch.cursor.magic, false);
         }
         if effects & effect::ALIAS == 0 {
             verdict = at(scratch, table, new, asked.column).or(verdict);
@@ -349,6 +382,9 @@ pub fn leave(
     new = new.forget(scratch);
     verdict = verdict.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = verdict.forget(scratch);
+    lost &= u32::from(is_attempt(result));
+    verdict = through_magic(scratch, table, asked, lost).or(verdict);
     verdict = advised(jail, verdict, result);
     verdict = verdict.forget(scratch);
     // Of what a program looks at or makes, only what a rule has something against is told. Branch-free,

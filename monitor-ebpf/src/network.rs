@@ -6,7 +6,7 @@
 
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, network, role};
+use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, magic, network, role};
 
 use crate::actor;
 use crate::addresses::{self, LOOPBACK_V4, LOOPBACK_V6, Words};
@@ -430,7 +430,12 @@ fn decide_socket_file(
     let path = address + u64::from(AT_PATH);
     let length = read::user_text_within(scratch, path, length - AT_PATH);
     let state = open::state_of_argument(scratch, jail, task, (AT_FDCWD, length));
-    automaton::decide_state(scratch, table, state, column::WRITE).forget(scratch)
+    let verdict = automaton::decide_state(scratch, table, state, column::WRITE);
+    if scratch.cursor.magic == magic::NONE {
+        return verdict.forget(scratch);
+    }
+    let verdict = automaton::decide_unknown(scratch, table, column::WRITE).or(verdict);
+    verdict.forget(scratch)
 }
 
 /// The rules' verdict on an address that only the filter of syscalls has seen, the first `length` bytes of

@@ -4,7 +4,7 @@
 //! never acquit. At exit the kernel's own file is known, and it decides.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{NOWHERE, column, flag, kind};
+use turnkey_abi::{NOWHERE, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::class_of;
@@ -177,7 +177,10 @@ fn base_of_argument(
 }
 
 /// The state of the automaton that the path argument in the first `length` bytes of the text ends in;
-/// [`NOWHERE`] when it cannot be known.
+/// [`NOWHERE`] when it cannot be known. Where nobody else learns which file the kernel has found, [`Cursor::magic`] tells of
+/// the kernel's own links on the way to it.
+///
+/// [`Cursor::magic`]: read::Cursor::magic
 #[inline(always)]
 pub fn state_of_argument(
     scratch: &mut Scratch,
@@ -186,6 +189,7 @@ pub fn state_of_argument(
     (directory, length): (i32, u32),
 ) -> u32 {
     let mut state = NOWHERE;
+    scratch.cursor.magic = magic::NONE;
     if length != 0
         && length != UNREADABLE
         && let Some(table) = emit::table(jail)
@@ -193,6 +197,9 @@ pub fn state_of_argument(
         let base = base_of_argument(scratch, jail, task, (directory, false)).forget(scratch);
         if base.is_whole() {
             state = automaton::state_of_written(scratch, table, jail, base, length);
+            if !jail.has_hooks() {
+                scratch.cursor.magic = automaton::magic_of_written(scratch, table, base, length);
+            }
         }
     }
     // The verifier goes on from here once.

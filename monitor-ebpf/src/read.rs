@@ -108,8 +108,8 @@ pub struct Cursor {
     pub marked: u32,
     /// Not 0: what a path of the call leads to is asked about besides, so that one as it was written needs not be where it says.
     pub trusted: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Where the path argument that was looked up last leads by the kernel's own links: one of [`turnkey_abi::magic`].
+    pub magic: u32,
     /// Not 0: the path being looked at has a slash in it.
     pub slashes: u64,
     /// The first bytes of the path that is looked for below places of the jail's own.
@@ -150,7 +150,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_14: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_15: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@
 mod filtered;
 mod home;
 mod kinds;
+mod magic;
 mod own;
 mod patterns;
 
@@ -19,11 +20,11 @@ use turnkey_abi::{
     column, network,
 };
 use turnkey_policy::{
-    AttemptKind, Candidate, EnforcementMode, FileFlag, Glob, NetworkMode, OnLoss, OpenAccess,
-    Policy, Rule, RuleAction, deciding, precedence, unknown,
+    AttemptKind, Candidate, EnforcementMode, FileFlag, NetworkMode, OnLoss, OpenAccess, Policy,
+    Rule, RuleAction, deciding, precedence, unknown,
 };
 
-use crate::automaton::{self, Automaton, AutomatonError};
+use crate::automaton::{Automaton, AutomatonError};
 use crate::below::{Strengths, below};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
@@ -39,7 +40,7 @@ use crate::wire::on_code;
 
 use kinds::{FOLLOWED, REST, column_of};
 use own::OwnPlaces;
-use patterns::Patterns;
+use patterns::{Patterns, bytes_of};
 
 /// Errors of a policy that the kernel's programs cannot enforce.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -291,7 +292,8 @@ pub(crate) fn compile_rules(
     table.files.fill(WatchedFile::NONE);
     let patterns = Patterns::of(rules);
     let mut rows = Rows::default();
-    let bytes = bytes_of(rules, &patterns);
+    let magic = magic::patterns();
+    let bytes = bytes_of(rules, &patterns, &magic);
     let (roles, mut by_actor) = roles::settle(rules, &bytes, &mut table, &mut rows)?;
     for (role, answers) in roles.all.iter().zip(&mut table.on) {
         compile_kinds(rules, role, answers);
@@ -326,7 +328,8 @@ pub(crate) fn compile_rules(
         of: &table.strengths.clone(),
         roles: roles.all.len(),
     };
-    if !Automaton::fit(by_actor.iter().chain([&by_path])) {
+    let by_magic = magic::automaton(&magic, &bytes, &mut rows)?;
+    if !Automaton::fit(by_actor.iter().chain([&by_path, &by_magic])) {
         by_path = by_path.minimized();
         by_actor = by_actor.map(Automaton::minimized);
     }
@@ -350,6 +353,8 @@ pub(crate) fn compile_rules(
         table.actor_start = u32::try_from(states).unwrap_or(0);
         states = by_actor.write(&mut table, states)?;
     }
+    table.magic_start = u16::try_from(states).unwrap_or(0);
+    states = by_magic.write(&mut table, states)?;
     own.write(&mut table, states, &by_own)?;
     Ok(table)
 }
@@ -588,13 +593,4 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
 /// The strength of a rule among others, the earlier before the later.
 pub(crate) fn strength(rules: &[Rule], rule: usize) -> (RuleAction, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
-}
-
-/// The bytes that any pattern of any rule tells apart. One automaton is written behind the other.
-fn bytes_of(rules: &[Rule], patterns: &Patterns<'_>) -> BTreeSet<u8> {
-    let actors = rules
-        .iter()
-        .flat_map(|rule| rule.exe.iter().chain(&rule.script));
-    let all: Vec<&Glob> = patterns.all().into_iter().chain(actors).collect();
-    automaton::bytes_of(&all)
 }

@@ -76,6 +76,7 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
 /// The same where no layer is in the way besides.
 pub fn for_rule_alone(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     let change = match act.object.path() {
+        Some(path) if is_any_file(path, rule) => return ANY_FILE.to_owned(),
         // Turned into a pattern, an escape would be some other path.
         Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
         _ => {
@@ -84,6 +85,34 @@ pub fn for_rule_alone(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
         }
     };
     format!("in a profile that extends {profile:?}:{change}")
+}
+
+/// The advice about a name that stands for whatever file it leads to.
+const ANY_FILE: &str = "no profile can allow it by this name: a path through a link of /proc can lead to any file; the file's \
+     own path can be allowed";
+
+/// True for a path through the kernel's links to what a process has, where the rule is about another path.
+fn is_any_file(path: &str, rule: &Rule) -> bool {
+    const LINKS: [&str; 5] = ["cwd", "root", "exe", "fd", "map_files"];
+    let leads = match normal(path).as_slice() {
+        ["proc", rest @ ..] => rest.iter().any(|part| LINKS.contains(part)),
+        ["dev", "fd" | "stdin" | "stdout" | "stderr", ..] => true,
+        _ => false,
+    };
+    let is_named = |glob: &Glob| glob.matches(path.as_bytes());
+    leads && !rule.path.is_empty() && !rule.path.iter().any(is_named)
+}
+
+/// The components of a path, without `.` and `..`.
+fn normal(path: &str) -> Vec<&str> {
+    path.split('/').fold(Vec::new(), |mut parts, part| {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+        parts
+    })
 }
 
 /// The advice on how to allow an act on a file or an address that no rule decided on.

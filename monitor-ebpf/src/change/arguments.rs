@@ -58,6 +58,19 @@ pub(super) mod effect {
     pub const ABSOLUTE: u32 = 128;
     /// Both ways, and if what was there by the new name is a directory, so is all that is in it.
     pub const MOVED_BACK: u32 = 256;
+    /// The path leads to a descriptor by the list in /proc, as it is written there.
+    pub const LISTED: u32 = 512;
+}
+
+impl Arguments {
+    /// True when the act is about what the path's last component leads to, by whatever links.
+    #[inline(always)]
+    pub(super) fn is_followed(self, regs: u64) -> bool {
+        let may_follow = self.on == on::CHMOD
+            || self.on == on::ATTRIBUTE
+            || self.own == column::own(on::TRUNCATE);
+        may_follow && self.object.by_descriptor == 0 && follows(regs)
+    }
 }
 
 impl Name {
@@ -226,7 +239,7 @@ fn followed(regs: u64, path: u64) -> u32 {
 
 /// True when a call on attributes follows a symlink that its path ends in; one that does not is about the symlink.
 #[inline(always)]
-pub(super) fn follows(regs: u64) -> bool {
+fn follows(regs: u64) -> bool {
     const LCHOWN: i32 = 94;
     const LSETXATTR: i32 = 189;
     const LREMOVEXATTR: i32 = 198;

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use turnkey_policy::{Candidate, Glob, Rule};
 
+use crate::automaton;
+
 /// The paths that memory files have, and no other.
 const MEMORY_FILES: &str = "memfd:**";
 
@@ -64,4 +66,18 @@ impl<'r> Patterns<'r> {
         let mut silent = (self.of.len()..).zip(&self.silent_of);
         silent.any(|(index, of)| *of == rule && matched.contains(&index))
     }
+}
+
+/// The bytes that any pattern of any rule, or any of these, tells apart. One automaton is written behind the other.
+pub(super) fn bytes_of(rules: &[Rule], patterns: &Patterns<'_>, magic: &[Glob]) -> BTreeSet<u8> {
+    let actors = rules
+        .iter()
+        .flat_map(|rule| rule.exe.iter().chain(&rule.script));
+    let all: Vec<&Glob> = patterns
+        .all()
+        .into_iter()
+        .chain(actors)
+        .chain(magic)
+        .collect();
+    automaton::bytes_of(&all)
 }

@@ -58,6 +58,15 @@ action = "allow""#
 }
 
 #[test]
+fn a_name_that_stands_for_any_file_is_never_allowed() {
+    for path in ["/proc/self/cwd/f", "//proc/./1/../self/fd/3", "/dev/stdout"] {
+        assert_eq!(advice(&["/workspace/f"], path), ANY_FILE, "{path}");
+        assert_ne!(advice(&["/{proc,dev}/**", "//**"], path), ANY_FILE);
+    }
+    assert_ne!(advice(&["/x"], "/workspace/proc/root"), ANY_FILE);
+}
+
+#[test]
 fn a_path_that_the_rule_names_is_taken_out_of_it() {
     let text = advice(&["/etc/{shadow,passwd}-", "**/key"], "/etc/passwd-");
     assert!(text.contains("replaces = true"), "{text}");

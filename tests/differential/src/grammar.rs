@@ -307,6 +307,8 @@ pub const PATHS: &[&str] = &[
     "/proc/self/fd/0",
     "/proc/self/cwd/a",
     "/proc/thread-self/root/workspace/b",
+    "/proc/self/root/workspace/k0",
+    "/proc/thread-self/root/workspace/kd/k",
     "/dev/null",
     "/usr",
     "/nonexistent",

@@ -188,6 +188,11 @@ pub fn decide(act: &Act<'_>) -> Decided {
     if act.is_open {
         return decided;
     }
+    if act.is_done {
+        names
+            .iter()
+            .for_each(|name| through_root(name.as_deref(), act, &mut decided));
+    }
     if act.is_attempt && act.access == ["unlink"] {
         names.iter().for_each(|name| decided.add(of(name, "write")));
     }
@@ -204,6 +209,22 @@ pub fn decide(act: &Act<'_>) -> Decided {
         aimed(object.as_deref(), aim, &mut decided);
     }
     decided
+}
+
+/// A name through a link of /proc to the root is the name of the file that it leads to. Who knows that alone, that it leads
+/// somewhere, takes the strictest rule there is, whichever that be.
+fn through_root(name: Option<&str>, act: &Act<'_>, decided: &mut Decided) {
+    let links = ["/proc/self/root", "/proc/thread-self/root"];
+    let behind = |name: &str| {
+        links
+            .iter()
+            .find_map(|link| name.strip_prefix(link).map(str::to_owned))
+    };
+    if let Some(path) = name.and_then(behind).filter(|path| path.starts_with('/')) {
+        let answers = act.access.iter().map(|access| answer(place(&path), access));
+        answers.for_each(|answer| decided.add(answer));
+        decided.is_open = true;
+    }
 }
 
 /// A file or a directory that had one name and has another.
@@ -324,5 +345,8 @@ mod tests {
             ..act("write", "/workspace/e/x", "")
         };
         assert_eq!(decide(&of_symlink).must, BTreeSet::from(["inside"]));
+        let through = of("unlink", "/proc/self/root/workspace/k0", "");
+        assert!(through.kills() && through.allows(Some("another")) && !through.allows(None));
+        assert!(!of("unlink", "/proc/self/root/workspace/x", "").kills());
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use turnkey_tests::{Ran, Run};
 
@@ -38,13 +39,20 @@ const WAYS: [Way; 19] = [
     // The file's own descriptor.
     way("f'/proc/self/fd/{file()}'", Some("d/g")),
     way("f'/dev/fd/{file()}'", Some("d/g")),
-    // What was there before the run, and what the kernel makes.
+    // What was there before the run.
     way("'there/g'", None),
-    way("'/proc/self/cwd/d/g'", None),
-    way("'/proc/self/root' + here + '/d/g'", None),
-    way("f'/proc/self/fd/{directory(\"d\")}/g'", None),
-    way("f'/dev/fd/{directory(\"d\")}/g'", None),
-    way("made('/proc/self/cwd/d/g', 'l')", None),
+    // What the kernel makes: no name tells which file it is, and it may be the worst there is.
+    way("'/proc/self/cwd/d/g'", Some("/proc/self/cwd/d/g")),
+    way(
+        "'/proc/self/root/workspace/15/d/g'",
+        Some("/proc/self/root/workspace/15/d/g"),
+    ),
+    way(
+        "directory('d') and '/proc/self/fd/50/g'",
+        Some("/proc/self/fd/50/g"),
+    ),
+    way("directory('d') and '/dev/fd/50/g'", Some("/dev/fd/50/g")),
+    way("made('/proc/self/cwd/d/g', 'l')", Some("l")),
 ];
 
 /// Goes each way, and prints the number of each on which the file was reached.
@@ -64,7 +72,7 @@ def begin(number):
 def made(to, name, at=None):
     os.symlink(to, name, dir_fd=at)
     return name
-directory = lambda name: os.open(name, os.O_PATH | os.O_DIRECTORY)
+directory = lambda name: os.dup2(os.open(name, os.O_PATH | os.O_DIRECTORY), 50)
 file = lambda: os.open('d/g', os.O_PATH)
 {}",
         goes.collect::<String>()
@@ -82,7 +90,8 @@ fn by_arguments(ran: &Ran) -> bool {
 
 /// Goes each way with the call of the rules' kind, and compares what the rule tells.
 fn goes_each_way(kind: &str, act: &str, reached: &str) -> std::io::Result<()> {
-    let run = Run::new().profile(&rule("guard", kind, "log", "path = \"/workspace/*/d/g\""));
+    let observed = Run::new().option("--mode observe");
+    let run = observed.profile(&rule("guard", kind, "log", "path = \"/workspace/*/d/g\""));
     let before = WAYS
         .iter()
         .take_while(|way| way.path != "'there/g'")
@@ -104,11 +113,13 @@ fn goes_each_way(kind: &str, act: &str, reached: &str) -> std::io::Result<()> {
         ran.expect(told == ways, &format!("{kind}: {told} of {ways}"));
         return Ok(());
     }
-    let told = violations(&ran, "guard").filter_map(|one| one["path"].as_str());
+    // Where no text tells which file it is, the strictest rule of all answers.
+    let told = ran.violations().iter();
+    let told = told.filter_map(|one| one["path"].as_str());
     let told: BTreeSet<&str> = told.collect();
     let expected = (0..).zip(&WAYS).filter_map(|(number, way)| {
-        let name = way.told?;
-        Some(format!("/workspace/{number}/{name}"))
+        let here = PathBuf::from(format!("/workspace/{number}"));
+        Some(here.join(way.told?).display().to_string())
     });
     let expected: BTreeSet<String> = expected.collect();
     ran.expect(told.iter().eq(&expected), &format!("{kind}: {expected:#?}"));
@@ -140,4 +151,123 @@ print(os.stat('g').st_mode & 0o777 == 0o600, os.stat('8').st_mode & 0o777 == 0o6
     let changed: Vec<_> = changed.map(|path| path.rsplit('/').next()).collect();
     let expected = [Some("g"), Some("8"), Some("other")];
     ran.expect(changed == expected, &format!("{changed:?}"));
+}
+
+/// Calls on the file `f` of the workspace by a name that leads to it, or on a name beside it.
+const ACTS: [&str; 9] = [
+    "os.chmod(W, 0o600)",
+    "os.truncate(W, 0)",
+    "os.utime(W, (0, 0))",
+    "os.setxattr(W, 'user.a', b'')",
+    "os.unlink(W)",
+    "os.rename(W, 'g')",
+    "os.rename('g', W)",
+    "os.link(W, 'g')",
+    "os.stat(W)",
+];
+
+/// Spellings of ways through the links that proc(5) has for each process, and that /dev has to some of them.
+const SPELLINGS: [&str; 10] = [
+    "'/proc/self/cwd/f'",
+    "f'/proc/{os.getpid()}/cwd/f'",
+    "'/proc/thread-self/root/workspace/f'",
+    "f'/proc/self/task/{threading.get_native_id()}/cwd/f'",
+    "'//proc/./self/../self//cwd/f'",
+    "'/tmp/../proc/self/root/workspace/f'",
+    "'../proc/self/cwd/f'",
+    "os.open('.', os.O_PATH) and '/proc/thread-self/fd/3/f'",
+    "os.open('.', os.O_PATH) and '/dev/fd/3/./f'",
+    "entered('/proc/self') and 'root/workspace/f'",
+];
+
+/// Ways to the file itself, which calls take that follow the last component of a path.
+const FOLLOWED: [&str; 6] = [
+    "os.open('f', os.O_PATH) and f'/proc/{os.getpid()}/fd/3'",
+    "os.open('f', os.O_PATH) and '/proc//self/fd/3'",
+    "os.open('f', os.O_PATH) and f'/proc/self/task/{threading.get_native_id()}/fd/3'",
+    "os.open('f', os.O_PATH) and entered('/proc/self/fd') and '3'",
+    "os.dup2(os.open('f', os.O_RDONLY), 0) or '/dev/stdin'",
+    "os.dup2(os.open('f', os.O_RDWR), 1) and '/proc/self/fd/../fd/1'",
+];
+
+/// A program that prints that it lived on after the act by the way.
+fn by_way(act: &str, way: &str) -> String {
+    format!(
+        "import os, sys, threading
+entered = lambda name: os.chdir(name) or True
+W = {way}
+{act}
+os.write(2, b'lived' b' on')"
+    )
+}
+
+/// Kills for each kind that a call on a file has.
+fn guards(path: &str) -> String {
+    let kinds = [
+        "chmod", "truncate", "utimens", "xattr", "unlink", "rename", "link", "stat",
+    ];
+    let rules = kinds.map(|on| rule(on, on, "kill", &format!("path = \"{path}\"")));
+    rules.concat()
+}
+
+/// The program's run in a mode, with the files that its act takes.
+fn run_by_way(mode: &str, act: &str, way: &str) -> Ran {
+    let run = Run::new().option(mode).file("f", "file");
+    let run = if act.contains("('g'") {
+        run.file("g", "other")
+    } else {
+        run
+    };
+    run.profile(&guards("/workspace/f"))
+        .python(&by_way(act, way))
+}
+
+fn is_killed_by_way(act: &str, way: &str) {
+    let control = run_by_way("--mode observe", act, way);
+    let why = format!("the control: {act} by {way}");
+    control.expect(control.stderr.contains("lived on"), &why);
+    let ran = run_by_way("--mode enforce", act, way);
+    ran.expect_code(121);
+    ran.expect(!ran.stderr.contains("lived on"), &format!("{act} by {way}"));
+    ran.expect(!ran.violations().is_empty(), "it is told");
+}
+
+#[test]
+fn m37_no_spelling_of_a_link_of_proc_hides_a_change() {
+    for way in SPELLINGS {
+        is_killed_by_way(ACTS[0], way);
+    }
+}
+
+#[test]
+fn m37_no_call_goes_unseen_through_a_link_of_proc() {
+    for act in ACTS {
+        is_killed_by_way(act, SPELLINGS[0]);
+    }
+}
+
+#[test]
+fn m37_no_spelling_of_a_descriptor_hides_a_change() {
+    for way in FOLLOWED {
+        is_killed_by_way(ACTS[0], way);
+    }
+}
+
+/// Standard streams that are pipes, and what programs ask of their own links in /proc.
+#[test]
+fn what_programs_ask_of_their_links_in_proc_is_free() {
+    let program = "import os
+for name in ('cwd', 'root', 'exe', 'fd/0', 'fd/1'):
+    os.readlink('/proc/self/' + name); os.stat('/proc/self/' + name); os.lstat('/proc/self/' + name)
+for name in ('/dev/fd/1', '/dev/stdout', '/dev/fd'):
+    os.stat(name); os.readlink(name)
+[os.lstat(one.path) for one in os.scandir('/proc/self/fd')]
+open('/proc/self/cwd/f').read(); open('/proc/self/fd/1', 'w').close()
+os.chmod(os.open('f', os.O_RDWR), 0o600); h = os.open('h', os.O_CREAT | os.O_RDWR)
+os.chmod(f'/proc/self/fd/{h}', 0o600); os.truncate(f'/dev/fd/{h}', 0)
+os.symlink('/dev/stdout', 'log')";
+    let run = Run::new().file("f", "file");
+    let ran = run.profile(&guards("/workspace/other")).python(program);
+    ran.expect_code(0);
+    ran.expect(ran.at("/verdict") == "clean", "nothing is told against it");
 }
