@@ -202,9 +202,7 @@ pub struct Table {
     /// Number of entries of [`Table::peers`] in use.
     pub peer_count: u32,
     /// Zero, which the programs take for a number that they do not know.
-    pub reserved: u16,
-    /// The state before the first byte of a path that is asked for [`magic`].
-    pub magic_start: u16,
+    pub reserved: u32,
     /// Number of roles; 1 when no rule names actors.
     pub role_count: u32,
     /// The state before the first byte of the path of a program or a script.
@@ -213,7 +211,9 @@ pub struct Table {
     pub script_count: u32,
     /// Number of states. Entries of [`Table::accept`] and [`Table::transitions`] beyond the last state's are never
     /// read.
-    pub state_count: u32,
+    pub state_count: u16,
+    /// The state before the first byte of a path that is asked for [`magic`].
+    pub magic_start: u16,
     /// By role, for kinds of attempt without a path, of which no address is known, and for memory that is
     /// made executable and holds no file that a path leads to: the deciding rule plus one, or 0.
     pub on: [[u16; ON]; ROLES],

@@ -91,7 +91,7 @@ impl Search {
     fn ask(&mut self, ip: Words) -> u16 {
         self.ip = ip;
         // Zero, of which the verifier knows nothing: a rule that is found is no other case to it.
-        self.rule = self.table.reserved;
+        self.rule = self.table.reserved as u16;
         verifier::repeat(PEERS as u32, self);
         self.rule
     }

@@ -1,6 +1,6 @@
 //! The rules' automaton, run over a path.
 
-use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, column};
+use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, column, magic};
 
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch};
@@ -443,7 +443,8 @@ pub fn kind_of_written(
     u32::from(answer(table, state, 0, column::SCRIPT))
 }
 
-/// Where a path as it was written leads by the kernel's own links: one of [`magic`](turnkey_abi::magic).
+/// Where a path as it was written leads by the kernel's own links: one of [`magic`]. It was walked over before, and a plain one
+/// that begins elsewhere is not walked over again.
 #[inline(always)]
 pub fn magic_of_written(
     scratch: &mut Scratch,
@@ -451,7 +452,19 @@ pub fn magic_of_written(
     base: Resolved,
     length: u32,
 ) -> u32 {
-    let state = walk_written(scratch, table, table.magic_start.into(), base, length);
+    const PROC: u64 = u32::from_ne_bytes(*b"/pro") as u64;
+    const DEV: u64 = u32::from_ne_bytes(*b"/dev") as u64;
+    read::begin(scratch, base.from, u64::from(base.length == 0));
+    let [first, _] = scratch.cursor.first;
+    let begins = first & u64::from(u32::MAX);
+    // Of the root, the text begins behind it.
+    let is_plain = (scratch.cursor.slashes ^ UNTIDY).wrapping_mul((base.length ^ 1).into());
+    // Of two numbers of half a word, so that it is 0 where one of them is.
+    let elsewhere = (begins ^ PROC).wrapping_mul(begins ^ DEV);
+    if verifier::opaque(is_plain) != 0 && verifier::opaque(elsewhere) != 0 {
+        return magic::NONE;
+    }
+    let state = walk_untidy(scratch, table, table.magic_start.into(), base, length);
     u32::from(answer(table, state, 0, column::MAGIC))
 }
 
@@ -468,7 +481,22 @@ fn walk_written(
     if walk_tidy(scratch, table, start, base, length) {
         return scratch.cursor.state;
     }
-    scratch.cursor.slashes = 1;
+    scratch.cursor.slashes = UNTIDY;
+    walk_untidy(scratch, table, start, base, length)
+}
+
+/// [`Cursor::slashes`](read::Cursor::slashes) of a path that is not in its plain form: no bit that a slash has in [`Tidy`].
+const UNTIDY: u64 = 1;
+
+/// Walks over any path, by way of its plain form.
+#[inline(always)]
+fn walk_untidy(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    start: u32,
+    base: Resolved,
+    length: u32,
+) -> u32 {
     scratch.cursor.depth = 0;
     scratch.cursor.length = 0;
     scratch.cursor.dots = 0;

@@ -197,6 +197,7 @@ pub fn state_of_argument(
         let base = base_of_argument(scratch, jail, task, (directory, false)).forget(scratch);
         if base.is_whole() {
             state = automaton::state_of_written(scratch, table, jail, base, length);
+            state = state.forget(scratch);
             if !jail.has_hooks() {
                 scratch.cursor.magic = automaton::magic_of_written(scratch, table, base, length);
             }

@@ -197,7 +197,7 @@ impl Automaton {
         if states * classes > CELLS {
             return Err(AutomatonError::Cells { states, classes });
         }
-        table.state_count = u32::try_from(states).unwrap_or(u32::MAX);
+        table.state_count = u16::try_from(states).unwrap_or(u16::MAX);
         table.shift = classes.trailing_zeros();
         table.classes = self.classes.of;
         for (state, (row, answer)) in (before..).zip(self.rows.iter().zip(&self.accept)) {

@@ -58,7 +58,7 @@ pub(super) mod effect {
     pub const ABSOLUTE: u32 = 128;
     /// Both ways, and if what was there by the new name is a directory, so is all that is in it.
     pub const MOVED_BACK: u32 = 256;
-    /// The path leads to a descriptor by the list in /proc, as it is written there.
+    /// The path leads to a descriptor by the list in /proc, as it is written there. The highest of these.
     pub const LISTED: u32 = 512;
 }
 

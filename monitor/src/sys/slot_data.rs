@@ -50,7 +50,7 @@ impl SharedSlotData {
 
 /// Bytes of a table that are looked at: all before the transitions, and those of its states.
 fn in_use(table: &Table) -> usize {
-    let states = usize::try_from(table.state_count).unwrap_or(CELLS);
+    let states = usize::from(table.state_count);
     let cells = states.checked_shl(table.shift).unwrap_or(CELLS).min(CELLS);
     offset_of!(Table, transitions) + cells * size_of_val(&table.transitions[0])
 }

@@ -167,7 +167,7 @@ const ACTS: [&str; 9] = [
 ];
 
 /// Spellings of ways through the links that proc(5) has for each process, and that /dev has to some of them.
-const SPELLINGS: [&str; 10] = [
+const SPELLINGS: [&str; 11] = [
     "'/proc/self/cwd/f'",
     "f'/proc/{os.getpid()}/cwd/f'",
     "'/proc/thread-self/root/workspace/f'",
@@ -178,6 +178,7 @@ const SPELLINGS: [&str; 10] = [
     "os.open('.', os.O_PATH) and '/proc/thread-self/fd/3/f'",
     "os.open('.', os.O_PATH) and '/dev/fd/3/./f'",
     "entered('/proc/self') and 'root/workspace/f'",
+    "entered('/') and 'proc/self/root/workspace/f'",
 ];
 
 /// Ways to the file itself, which calls take that follow the last component of a path.
