@@ -227,32 +227,22 @@ fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
 /// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0. Branch-free, so that the verifier
 /// does not fork states.
 #[inline(always)]
-fn is_lost(leads: u32, is_followed: u32) -> u32 {
+fn is_lost(leads: u32, is_followed: u32) -> u64 {
     const { assert!(magic::LINK | magic::DEVICE == magic::BELOW && magic::BELOW == 3) };
     let (low, high) = (leads & 1, leads >> 1 & 1);
-    low & high | (low | high) & is_followed
+    u64::from(low & high | (low | high) & is_followed)
 }
 
 /// The rules' verdict on the file of an act by a name that leads through the kernel's own links, which is any file.
 #[inline(always)]
-fn through_magic(scratch: &mut Scratch, table: &Table, asked: Arguments) -> Verdict {
-    let is_write = asked.effects & (effect::MADE | effect::REMOVED);
-    let is_away = asked.effects & effect::AWAY;
-    let choose = |column: u32, chosen: u32| {
-        let bits = verifier::opaque(chosen.into());
-        let mask = (bits.wrapping_neg() >> 63) as u32;
-        column & mask.wrapping_neg() | asked.column & mask.wrapping_sub(1)
-    };
-    let columns = [
-        asked.column,
-        asked.own,
-        choose(column::WRITE, is_write),
-        choose(column::AWAY, is_away),
-    ];
-    let mut verdict = Verdict::NONE;
-    for column in columns {
-        verdict = automaton::decide_unknown(scratch, table, column).or(verdict);
-        verdict = verdict.forget(scratch);
+fn through_magic(scratch: &Scratch, table: &Table, asked: Arguments) -> Verdict {
+    let unknown = |column| automaton::decide_unknown(scratch, table, column);
+    let mut verdict = unknown(asked.column).or(unknown(asked.own));
+    if asked.effects & (effect::MADE | effect::REMOVED) != 0 {
+        verdict = unknown(column::WRITE).or(verdict);
+    }
+    if asked.effects & effect::AWAY != 0 {
+        verdict = unknown(column::AWAY).or(verdict);
     }
     verdict
 }
@@ -260,17 +250,14 @@ fn through_magic(scratch: &mut Scratch, table: &Table, asked: Arguments) -> Verd
 /// The rules' verdict on a symlink to where the kernel's own links lead: acts below it are on any file, and are not asked
 /// about. It is told.
 #[inline(always)]
-fn to_magic(scratch: &mut Scratch, table: &Table) -> Verdict {
-    let mut verdict = Verdict::NONE;
+fn to_magic(scratch: &Scratch, table: &Table) -> Verdict {
     // A link of /dev to one is where logs are sent to.
     if scratch.cursor.magic & 1 == 0 {
-        return verdict;
+        return Verdict::NONE;
     }
-    for column in [column::FOLLOWED, column::WRITE, column::AWAY] {
-        verdict = automaton::decide_unknown(scratch, table, column).or(verdict);
-        verdict = verdict.forget(scratch);
-    }
-    verdict.told()
+    let unknown = |column| automaton::decide_unknown(scratch, table, column);
+    let verdict = unknown(column::FOLLOWED).or(unknown(column::WRITE));
+    verdict.or(unknown(column::AWAY)).told()
 }
 
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
@@ -329,9 +316,8 @@ pub fn leave(
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
     scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
-    let is_tried = u32::from(is_attempt(result)).forget(scratch);
-    let is_followed = u32::from(asked.is_followed(regs)).forget(scratch) & is_tried;
-    let is_followed = is_followed.forget(scratch);
+    let is_followed = is_attempt(result) && asked.is_followed(regs);
+    let is_followed = u32::from(is_followed).forget(scratch);
     let asked = if is_followed != 0 {
         followed_in_proc(scratch, who.task, asked)
     } else {
@@ -358,7 +344,7 @@ pub fn leave(
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
     let is_known = effects / effect::LISTED;
-    let mut lost = is_lost(scratch.cursor.magic, is_followed & !is_known).forget(scratch);
+    scratch.cursor.lost = is_lost(scratch.cursor.magic, is_followed & !is_known);
     if effects & effect::MOVED_BACK != 0 && is_file(scratch, who.task, asked.object, length) {
         effects &= !effect::MOVED_BACK;
     }
@@ -373,7 +359,7 @@ pub fn leave(
             verdict = followed.or(verdict).forget(scratch);
             verdict = to_magic(scratch, table).or(verdict).forget(scratch);
         } else {
-            lost = (lost | is_lost(scratch.cursor.magic, 0)).forget(scratch);
+            scratch.cursor.lost |= is_lost(scratch.cursor.magic, 0);
         }
         if effects & effect::ALIAS == 0 {
             verdict = at(scratch, table, new, asked.column).or(verdict);
@@ -391,6 +377,7 @@ pub fn leave(
     }
     if !is_attempt(result) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
+        scratch.cursor.lost = 0;
     }
     let effects = effects.forget(scratch);
     new_length = new_length.forget(scratch);
@@ -398,8 +385,7 @@ pub fn leave(
     verdict = verdict.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
-    lost = lost.forget(scratch) & is_tried;
-    if verifier::opaque(lost.into()) != 0 {
+    if scratch.cursor.lost != 0 {
         verdict = through_magic(scratch, table, asked).or(verdict);
     }
     verdict = verdict.forget(scratch);

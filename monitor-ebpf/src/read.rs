@@ -110,6 +110,8 @@ pub struct Cursor {
     pub trusted: u32,
     /// Where the path argument that was looked up last leads by the kernel's own links: one of [`turnkey_abi::magic`].
     pub magic: u32,
+    /// Not 0: a name of the act leads by such links to a file that no text tells.
+    pub lost: u64,
     /// Not 0: the path being looked at has a slash in it.
     pub slashes: u64,
     /// The first bytes of the path that is looked for below places of the jail's own.
