@@ -301,3 +301,34 @@ fn a_service_that_is_killed_leaves_no_claim() {
 fn to_pid(text: &str) -> Pid {
     Pid::from_raw(text.parse().expect("a number"))
 }
+
+#[test]
+fn a_claim_lasts_as_long_as_the_groups_of_its_run() {
+    let service = Service::start("ready = 0\n[per_user]\nmemory = \"400M\"\n");
+    let options = "--quiet --memory 307M";
+    let first = Going::holds(&service, options);
+    let waiting = Going::start(&service, options, "true");
+    waits_for(&service, 1, "memory");
+    let maker = service.makers()[0].to_string();
+    // The keeper is one of them: it removes the groups when it goes on.
+    let (_, children) = outside("pgrep", &["-P", &maker]);
+    let children: Vec<Pid> = children.lines().map(to_pid).collect();
+    assert!(children.len() > 1, "the control: a keeper, and a jail");
+    for child in &children {
+        kill(*child, Signal::SIGSTOP).expect("it is there");
+    }
+    kill(to_pid(&maker), Signal::SIGKILL).expect("it is there");
+    assert_eq!(first.told().0, Some(125));
+    std::thread::sleep(Duration::from_millis(300));
+    let started = || {
+        let log = service.log().into_iter();
+        log.filter(|line| line["event"] == "started").count()
+    };
+    assert_eq!(limits([307, 0]).len(), 1, "the control: its group is there");
+    assert_eq!(started(), 1, "and so is its claim");
+    for child in &children {
+        let _ = kill(*child, Signal::SIGCONT);
+    }
+    assert_eq!(waiting.told().0, Some(0));
+    assert_eq!(started(), 2);
+}
