@@ -10,6 +10,7 @@ mod root;
 mod rootfs;
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,6 +87,8 @@ pub struct Plan {
     pub layer: Option<Arc<KeptLayer>>,
     /// The user whose rights every path of the host is opened by, where that is not this process's.
     pub served: Option<ServedUser>,
+    /// A descriptor, none of the first three, that is open as long as there is a group of the jail's, also when this process is killed.
+    pub outlived: Option<Arc<OwnedFd>>,
     /// The clock of the program, where it is not the host's.
     pub clock: Option<ShiftedClock>,
     /// The policy it was made from.
@@ -474,6 +477,7 @@ impl Plan {
             is_watched: true,
             layer: None,
             served: None,
+            outlived: None,
             clock: None,
             landlock,
             rootfs: builder.steps,

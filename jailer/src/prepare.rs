@@ -241,7 +241,8 @@ impl Plan {
             return Ok(None);
         }
         let names = GroupNames::new(&self.host.hierarchies, &unique_name());
-        let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
+        let outlived = self.outlived.as_deref().map(AsFd::as_fd);
+        let keeper = Keeper::start(&names, outlived).map_err(JailError::Keeper)?;
         let groups = JailCgroups::create(names)?;
         groups.limit(&self.group_limits)?;
         Ok(Some(KeptGroups::new(groups, keeper)))

@@ -53,6 +53,7 @@ pub fn prepare(
             layer: request.layer.clone(),
             clock: request.clock,
             served: served.map(|caller| caller.user),
+            outlived: served.and_then(|caller| caller.outlived.clone()),
             ..plan
         })
     };

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 mod allowance;
+mod claim;
 mod client;
 mod descriptors;
 mod line;
@@ -15,6 +16,7 @@ mod packet;
 mod peer;
 
 pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
+pub use claim::{ClaimedPart, RunClaim};
 pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor};
 pub use line::{LINE_TYPE, PacketLine};

@@ -13,8 +13,10 @@ mod counted;
 mod exchanged;
 mod follow;
 mod lifetime;
+mod log;
 mod requests;
 mod stalled;
+mod sums;
 
 /// A program by a user who may use the service.
 fn as_served(service: &Service, program: &str, directory: &Path) -> Command {

@@ -445,7 +445,8 @@ pub fn traces() -> Vec<String> {
     traces
 }
 
-fn group_traces() -> Vec<String> {
+/// The control groups of turnkey's that this kernel has.
+pub fn group_traces() -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
     while let Some((directory, depth)) = open.pop() {

@@ -208,7 +208,7 @@ impl MountOwner {
 
 /// The holder of the namespace does nothing but be there until its maker has a descriptor, or is gone.
 fn hold(waiting: &RawFd) -> ! {
-    sys::wait_for_the_end(*waiting);
+    sys::wait_for_the_end(*waiting, None);
     sys::exit(0)
 }
 

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use nix::fcntl::OFlag;
@@ -36,10 +36,12 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it. Nothing it is to remove exists yet.
-    pub fn start(names: &GroupNames) -> io::Result<Keeper> {
+    /// Starts it. Nothing it is to remove exists yet. `outlived`, which is none of the first three descriptors, stays open until all is
+    /// removed.
+    pub fn start(names: &GroupNames, outlived: Option<BorrowedFd<'_>>) -> io::Result<Keeper> {
         let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let duties = CleanupSpec::new(names, waiting.as_raw_fd());
+        let outlived = outlived.map(|descriptor| descriptor.as_raw_fd());
+        let duties = CleanupSpec::new(names, waiting.as_raw_fd(), outlived);
         Ok(Keeper {
             process: sys::start_helper(0, keep, duties)?,
             alive: Some(alive),
@@ -59,16 +61,19 @@ impl Drop for Keeper {
 struct CleanupSpec {
     /// The keeper's end of the pipe.
     waiting: RawFd,
+    /// A descriptor that it has to its end.
+    outlived: Option<RawFd>,
     kill: CString,
     directories: Vec<CString>,
 }
 
 impl CleanupSpec {
-    fn new(names: &GroupNames, waiting: RawFd) -> CleanupSpec {
+    fn new(names: &GroupNames, waiting: RawFd, outlived: Option<RawFd>) -> CleanupSpec {
         let path =
             |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         CleanupSpec {
             waiting,
+            outlived,
             kill: path(&names.unified().join("cgroup.kill")),
             directories: names.directories().map(path).collect(),
         }
@@ -78,7 +83,7 @@ impl CleanupSpec {
 fn keep(duties: &CleanupSpec) -> ! {
     // A Ctrl-C or hang-up of the terminal is meant for turnkey; the keeper must see the end.
     let _ = rustix::process::setsid();
-    sys::wait_for_the_end(duties.waiting);
+    sys::wait_for_the_end(duties.waiting, duties.outlived);
     clear_away(duties);
     sys::exit(0)
 }

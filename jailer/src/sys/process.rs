@@ -57,15 +57,16 @@ pub fn default_signals() -> Result<()> {
     Ok(())
 }
 
-/// In a vfork helper: gives up all descriptors but this one, the reading end of a pipe, and waits until the other end is
-/// closed in every process.
-pub fn wait_for_the_end(waiting: RawFd) {
+/// In a vfork helper: gives up all descriptors but `kept`, which is none of the first three, and `waiting`, the reading end of a pipe;
+/// waits until the other end is closed in every process.
+pub fn wait_for_the_end(waiting: RawFd, kept: Option<RawFd>) {
     let stdin = lend(0);
     // A caller without standard streams may have got the number 0 for it.
     if waiting != stdin.as_raw_fd() && rustix::stdio::dup2_stdin(lend(waiting)).is_err() {
         exit(1);
     }
-    let _ = close_from(1);
+    let moved = kept.map(|kept| rustix::stdio::dup2_stdout(lend(kept)));
+    let _ = close_from(if matches!(moved, Some(Ok(()))) { 2 } else { 1 });
     let mut byte = [0];
     while rustix::io::read(stdin, &mut byte) == Err(rustix::io::Errno::INTR) {}
 }

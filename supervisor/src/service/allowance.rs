@@ -3,6 +3,8 @@
 
 use std::fmt::Display;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use turnkey_jailer::{GroupAllowance, GroupCeiling, HardLimits, ServedUser};
 use turnkey_policy::JailLimits;
@@ -24,6 +26,8 @@ pub struct ServedCaller {
     pub rlimits: HardLimits,
     /// The limits of the run that are smaller than the profile's for that.
     pub lowered: Vec<LoweredLimit>,
+    /// A descriptor by whose end somebody else sees that nothing of the run is there any more.
+    pub outlived: Option<Arc<OwnedFd>>,
 }
 
 /// A limit of a caller's under which nothing runs.
@@ -81,6 +85,7 @@ impl CallerAllowance {
             user,
             rlimits,
             lowered: lowered.0,
+            outlived: None,
         })
     }
 }

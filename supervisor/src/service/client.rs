@@ -28,6 +28,13 @@ pub const PASSED_ON: [Signal; 8] = [
     Signal::SIGWINCH,
     Signal::SIGCONT,
 ];
+/// Signals of these that ask for an end: of a run that only waits nothing else becomes.
+const ENDS: [Signal; 4] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+];
 /// Bytes of a report at most.
 const MOST_REPORT: u64 = 256 << 20;
 
@@ -56,6 +63,9 @@ pub enum ServiceError {
     /// The service said no.
     #[error("the service refuses the run: {}{}", .0.message, fix(.0))]
     Refused(Refusal),
+    /// A signal came while the run waited; there will be none.
+    #[error("{0} came while the run waited, so that there is none")]
+    Withdrawn(Signal),
     /// The connection ended.
     #[error("the service has ended, and the run with it; nothing is known of what it did")]
     Lost,
@@ -82,6 +92,7 @@ fn fix(refusal: &Refusal) -> String {
 
 /// Asks the service in `directory` for a run and waits for its end. `descriptors` are the three streams, the current directory
 /// and, where it is asked for, what takes the events. Signals to this process are passed on from here on: it has no other thread.
+/// `waits` is told each reason for which the run waits; one that is asked to end meanwhile is withdrawn.
 ///
 /// # Errors
 /// When there is no such run, or nothing is known of it any more.
@@ -89,6 +100,7 @@ pub fn run(
     directory: &Path,
     order: RunOrder,
     descriptors: &[BorrowedFd<'_>],
+    mut waits: impl FnMut(&str),
 ) -> Result<ServedEnd, ServiceError> {
     let line = reach(directory)?;
     let signals = listen()?;
@@ -97,6 +109,7 @@ pub fn run(
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent?,
     }
+    let mut is_waiting = false;
     loop {
         let mut waited = [
             PollFd::new(line.as_fd(), PollFlags::POLLIN),
@@ -109,9 +122,23 @@ pub fn run(
         let has = |waited: &PollFd<'_>| waited.any().unwrap_or(true);
         let (answered, signalled) = (has(&waited[0]), has(&waited[1]));
         if answered {
-            return take(line.receive(None)?);
+            let came = line.receive(None)?;
+            if let Some(Ok((Packet::Waits(reason), _))) = &came {
+                is_waiting = !reason.is_empty();
+                if is_waiting {
+                    waits(reason);
+                }
+                continue;
+            }
+            return take(came);
         }
         if signalled && let Some(signal) = signals.read_signal()? {
+            let known = PASSED_ON
+                .into_iter()
+                .find(|known| *known as u32 == signal.ssi_signo);
+            if let Some(signal) = known.filter(|signal| is_waiting && ENDS.contains(signal)) {
+                return Err(ServiceError::Withdrawn(signal));
+            }
             // An answer may be on its way, which says more than that nobody takes this.
             let _ = line.send(&Packet::Signal(signal.ssi_signo), &[], false);
         }
@@ -166,9 +193,7 @@ fn take(came: Option<super::line::Received>) -> Result<ServedEnd, ServiceError> 
                 report: read(report)?,
             })
         }
-        Packet::Run(_) | Packet::LongRun | Packet::Signal(_) | Packet::Caller => {
-            Err(ServiceError::Answer(PacketError::Body))
-        }
+        _ => Err(ServiceError::Answer(PacketError::Body)),
     }
 }
 

@@ -67,6 +67,22 @@ impl PacketLine {
     /// # Errors
     /// The errors of recvmsg(2); `TimedOut` when nothing has come by then.
     pub fn receive(&self, patience: Option<Duration>) -> std::io::Result<Option<Received>> {
+        self.take(patience, RecvFlags::CMSG_CLOEXEC)
+    }
+
+    /// The next packet as [`PacketLine::receive`] has it, which stays the next one: its descriptors are copies.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn peek(&self, patience: Option<Duration>) -> std::io::Result<Option<Received>> {
+        self.take(patience, RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK)
+    }
+
+    fn take(
+        &self,
+        patience: Option<Duration>,
+        flags: RecvFlags,
+    ) -> std::io::Result<Option<Received>> {
         if let Some(patience) = patience {
             let mut waited = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
             let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
@@ -79,7 +95,6 @@ impl PacketLine {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let mut pieces = [IoSliceMut::new(&mut bytes)];
-        let flags = RecvFlags::CMSG_CLOEXEC;
         let came = loop {
             match recvmsg(&self.0, &mut pieces, &mut beside, flags) {
                 Err(Errno::INTR) => {}

@@ -6,14 +6,19 @@
 //!         2 signal    number: u32
 //!         3 ended     exit code: u32; 1 descriptor, the report as JSON, in sealed memory
 //!         4 refused   code: u32, then what is wrong and the fix, each with a NUL behind it
-//!         5 caller    nothing; 1 descriptor, a caller's connection: from the listener to the process that makes the run
+//!         5 caller    number of the request: u64; 1 descriptor, a caller's connection: from the listener to the process that makes the run
 //!         6 long run  nothing; the descriptors of a run, and behind them sealed memory with the body of one
+//!         7 waits     the reason, with a NUL behind it; an empty one when it waits no more
+//!         8 claim     memory: u64, tasks: u64, disk: u64: from that process to the listener
+//!         9 granted   nothing: the answer, where it is not that the caller waits
 //! ```
 //!
 //! Decoding is total: what is not exactly this is an error.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::claim::RunClaim;
 
 const MAGIC: [u8; 4] = *b"tkfd";
 /// The version of everything in this file.
@@ -40,8 +45,14 @@ pub enum Packet {
     Ended(u32),
     /// There is no run.
     Refused(Refusal),
-    /// A caller's connection comes with it.
-    Caller,
+    /// The number of a request; its caller's connection comes with it.
+    Caller(u64),
+    /// The run waits for something; it does no more where that is empty.
+    Waits(String),
+    /// The most that the run will take.
+    Claim(RunClaim),
+    /// The run has what it claims.
+    Granted,
 }
 
 /// The words of a request.
@@ -129,8 +140,11 @@ impl Packet {
             Packet::Signal(number) => (2, number.to_le_bytes().to_vec()),
             Packet::Ended(code) => (3, code.to_le_bytes().to_vec()),
             Packet::Refused(refusal) => (4, refusal.encode()),
-            Packet::Caller => (5, Vec::new()),
+            Packet::Caller(number) => (5, number.to_le_bytes().to_vec()),
             Packet::LongRun => (6, Vec::new()),
+            Packet::Waits(reason) => (7, sentence(reason)),
+            Packet::Claim(claim) => (8, claim.encode()),
+            Packet::Granted => (9, Vec::new()),
         };
         if body.len() > MOST_BODY {
             return Err(PacketError::TooLarge);
@@ -173,8 +187,15 @@ impl Packet {
             (2, 0) => whole(body).map(Packet::Signal),
             (3, 1) => whole(body).map(Packet::Ended),
             (4, 0) => Refusal::decode(body).map(Packet::Refused),
-            (5, 1) => body.is_empty().then_some(Packet::Caller),
+            (5, 1) => body
+                .try_into()
+                .ok()
+                .map(u64::from_le_bytes)
+                .map(Packet::Caller),
             (6, 5 | 6) => body.is_empty().then_some(Packet::LongRun),
+            (7, 0) => lone(body).map(Packet::Waits),
+            (8, 0) => RunClaim::decode(body).map(Packet::Claim),
+            (9, 0) => body.is_empty().then_some(Packet::Granted),
             _ => return Err(PacketError::Length),
         };
         packet.ok_or(PacketError::Body)
@@ -239,7 +260,7 @@ impl Refusal {
     fn encode(&self) -> Vec<u8> {
         let mut body = (self.code as u32).to_le_bytes().to_vec();
         for words in [&self.message, &self.fix] {
-            put(&mut body, words.replace('\0', " ").as_bytes());
+            body.extend(sentence(words));
         }
         body
     }
@@ -250,13 +271,29 @@ impl Refusal {
             .into_iter()
             .find(|known| *known as u32 == code)?;
         let [message, fix] = <[_; 2]>::try_from(texts(body)?).ok()?;
-        let words = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         Some(Refusal {
             code,
             message: words(message)?,
             fix: words(fix)?,
         })
     }
+}
+
+/// Words for people, with a NUL behind them.
+fn sentence(words: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    put(&mut body, words.replace('\0', " ").as_bytes());
+    body
+}
+
+/// The one text that a body is.
+fn lone(body: &[u8]) -> Option<String> {
+    let [text] = <[_; 1]>::try_from(texts(body)?).ok()?;
+    words(text)
+}
+
+fn words(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
 }
 
 fn put(body: &mut Vec<u8>, text: &[u8]) {
@@ -303,7 +340,13 @@ mod tests {
                 };
                 (Packet::Run(order), count)
             }),
-            Just((Packet::Caller, 1)),
+            any::<u64>().prop_map(|number| (Packet::Caller(number), 1)),
+            "[^\\x00]*".prop_map(|reason| (Packet::Waits(reason), 0)),
+            any::<[u64; 3]>().prop_map(|[memory, pids, disk]| {
+                let claim = RunClaim { memory, pids, disk };
+                (Packet::Claim(claim), 0)
+            }),
+            Just((Packet::Granted, 0)),
             (5_usize..=6).prop_map(|count| (Packet::LongRun, count)),
             any::<u32>().prop_map(|number| (Packet::Signal(number), 0)),
             any::<u32>().prop_map(|code| (Packet::Ended(code), 1)),
@@ -343,7 +386,7 @@ mod tests {
 
         #[test]
         fn a_body_of_any_bytes_is_decoded_or_refused(
-            kind in 0_u16..8, body in prop::collection::vec(0_u8..4, 0..40), count in 0_usize..7
+            kind in 0_u16..11, body in prop::collection::vec(0_u8..4, 0..40), count in 0_usize..7
         ) {
             let mut bytes = b"tkfd\x01\x00".to_vec();
             bytes.extend(kind.to_le_bytes());

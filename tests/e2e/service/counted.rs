@@ -25,7 +25,7 @@ fn runs_and_refusals_are_counted_and_told_on_sigusr1() {
             .unwrap_or(0)
     };
     let served = || Run::new().option("--quiet").served_at(&service.directory());
-    // Whoever came to look whether it listens, and was gone before anybody could see who it was, is counted as refused.
+    // Whoever came to look whether it listens, and was gone before anybody could see who it was, is counted as gone.
     // Callers are taken in their order: with a run that came later, all of those are counted.
     served().run(&["true"]).expect_code(0);
     eventually("the first run is counted", || {

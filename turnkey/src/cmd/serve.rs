@@ -6,6 +6,7 @@ mod listener;
 mod log;
 mod maker;
 mod queue;
+mod run_maker;
 
 use anyhow::ensure;
 use turnkey_supervisor::service::{self, ServedPeer};
@@ -68,9 +69,10 @@ fn page(config: &ServeConfig) -> String {
         list(&config.networks),
         config.write,
     );
-    for (name, text) in config.limits.named() {
-        page.push_str(&format!("{name} = {text:?}\n"));
-    }
+    let line = |(name, text): (&str, &str)| format!("{name} = {text:?}\n");
+    page.extend(config.limits.named().map(line));
+    page.push_str("\n[per_user]\n");
+    page.extend(config.per_user.named().map(line));
     page
 }
 

@@ -5,13 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, ensure};
 use nix::fcntl::OFlag;
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::stat::Mode;
 use turnkey_supervisor::files::RunOutputs;
-use turnkey_supervisor::service::{self, RunOrder, ServedEnd};
+use turnkey_supervisor::service::{self, RunOrder, ServedEnd, ServiceError};
 
 use crate::cli::RunArguments;
 use crate::cmd::{run, serve};
 use crate::failure::Failure;
+use crate::output;
 use crate::terminal;
 
 /// Has the service run the command, and answers its exit status.
@@ -63,11 +65,22 @@ fn asked(
         vec![stdin.as_fd(), output, stderr.as_fd(), directory.as_fd()];
     descriptors.extend(events.map(AsFd::as_fd));
     let order = order(arguments, takes_stdout)?;
-    Ok(service::run(
-        &service::socket_directory(),
-        order,
-        &descriptors,
-    )?)
+    let waits = |reason: &str| {
+        if !arguments.quiet {
+            output::line(&format!("waits for the service: {reason}"));
+        }
+    };
+    let end = service::run(&service::socket_directory(), order, &descriptors, waits);
+    if let Err(ServiceError::Withdrawn(signal)) = &end {
+        die_from(*signal);
+    }
+    Ok(end?)
+}
+
+/// Ends this process by a signal that it holds back, as a run without the service that has not begun.
+fn die_from(signal: Signal) {
+    let _ = raise(signal);
+    let _ = SigSet::from(signal).thread_unblock();
 }
 
 /// The words of this command, and whether the program is to have a terminal, which only this process can tell.

@@ -5,8 +5,10 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use turnkey_policy::keys::KeyValue;
+use turnkey_policy::quantity::format_size;
 use turnkey_policy::{JailLimits, NetworkMode, Overrides, Policy, RootMode};
 use turnkey_supervisor::files;
+use turnkey_supervisor::service::RunClaim;
 
 /// The file of the configuration where no other is named.
 const USUAL: &str = "/etc/turnkey/serve.toml";
@@ -21,7 +23,7 @@ pub struct ServeConfig {
     pub max_running: usize,
     /// Runs of one user at once.
     pub max_running_per_user: usize,
-    /// Callers that wait while all slots are taken; one more is told to come back.
+    /// Callers that wait for a slot, or for what their user's runs have taken; one more is told to come back.
     pub queue: usize,
     /// Processes that stand ready before anybody asks.
     pub ready: usize,
@@ -33,6 +35,20 @@ pub struct ServeConfig {
     pub write: bool,
     /// Ceilings of the limits, by their flags.
     pub limits: Ceilings,
+    /// Ceilings of what all runs of one user take together.
+    pub per_user: UserCeilings,
+}
+
+/// Ceilings of the sums over the runs of one user, each as the flag of `run` takes it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct UserCeilings {
+    /// Memory and swap.
+    pub memory: String,
+    /// Processes and threads.
+    pub pids: String,
+    /// Writes that are thrown away: to /workspace, and to what is mounted as scratch.
+    pub disk: String,
 }
 
 /// Ceilings, each as the flag of `run` takes it.
@@ -41,6 +57,8 @@ pub struct ServeConfig {
 pub struct Ceilings {
     /// Memory of a jail.
     pub memory: String,
+    /// Swap of a jail.
+    pub swap: String,
     /// Processes and threads of a jail.
     pub pids: String,
     /// Processors of a jail.
@@ -67,7 +85,30 @@ impl Default for ServeConfig {
             networks: ["none", "loopback"].map(str::to_owned).to_vec(),
             write: false,
             limits: Ceilings::default(),
+            per_user: UserCeilings::default(),
         }
+    }
+}
+
+impl Default for UserCeilings {
+    fn default() -> Self {
+        let text = str::to_owned;
+        Self {
+            memory: text("4G"),
+            pids: text("1024"),
+            disk: text("16G"),
+        }
+    }
+}
+
+impl UserCeilings {
+    /// The keys with what they say.
+    pub fn named(&self) -> [(&'static str, &str); 3] {
+        [
+            ("memory", &self.memory),
+            ("pids", &self.pids),
+            ("disk", &self.disk),
+        ]
     }
 }
 
@@ -76,6 +117,7 @@ impl Default for Ceilings {
         let text = str::to_owned;
         Self {
             memory: text("2G"),
+            swap: text("0"),
             pids: text("512"),
             cpu: text("200%"),
             wall: text("10m"),
@@ -105,8 +147,8 @@ impl ServeConfig {
 
     fn require_sense(&self) -> anyhow::Result<()> {
         ensure!(
-            self.max_running > 0 && self.max_running_per_user > 0,
-            "`max_running` and `max_running_per_user` are at least 1"
+            self.max_running > 0 && self.max_running_per_user > 0 && self.queue > 0,
+            "`max_running`, `max_running_per_user` and `queue` are at least 1"
         );
         for mode in &self.networks {
             let known = NETWORKS.iter().any(|(name, _)| name == mode);
@@ -123,7 +165,8 @@ impl ServeConfig {
                 "`profiles` names {name:?}, which is not shipped; `turnkey profiles` lists those that are"
             );
         }
-        self.ceilings().map(drop)
+        self.ceilings()?;
+        self.sums().map(drop)
     }
 
     /// The ceilings, as a policy has them.
@@ -131,15 +174,39 @@ impl ServeConfig {
     /// # Errors
     /// When one is no value of its flag.
     pub fn ceilings(&self) -> anyhow::Result<JailLimits> {
-        let named = self.limits.named();
-        let flags: Vec<_> = named.map(|(name, text)| (flag(name), text)).collect();
-        let flags = flags.iter().map(|(flag, text)| (flag.as_str(), *text));
-        let overrides = Overrides::from_flags(flags).context("`[limits]` has an unknown key")?;
-        let no_files = |path: &str| Err(path.to_owned());
-        let loaded = turnkey_policy::load("untrusted", &no_files, &overrides);
-        // Its own rendering shows a command line, which there is none of.
-        let policy = loaded.map_err(|error| anyhow::anyhow!("`[limits]` is wrong: {error}"))?;
-        Ok(policy.limits)
+        limits_of("limits", self.limits.named())
+    }
+
+    /// The most that the runs of one user may claim together.
+    ///
+    /// # Errors
+    /// When one is no value of its flag.
+    pub fn sums(&self) -> anyhow::Result<RunClaim> {
+        let limits = limits_of("per_user", self.per_user.named())?;
+        Ok(RunClaim {
+            memory: limits.memory,
+            pids: limits.pids.into(),
+            disk: limits.disk,
+        })
+    }
+
+    /// Requires that a run fits beside no other of its user's.
+    ///
+    /// # Errors
+    /// When not; the text is for the caller.
+    pub fn require_ever(&self, claim: RunClaim, most: RunClaim) -> Result<(), String> {
+        let Some(part) = claim.beyond(most) else {
+            return Ok(());
+        };
+        let named = self.per_user.named();
+        let given = named.iter().find(|(name, _)| *name == part.name);
+        let given = given.map_or("", |(_, text)| text);
+        Err(format!(
+            "the service gives all runs of one user together less {} than this one asks for: {} at most, {}",
+            words(part.name),
+            given,
+            flags_of(part.name)
+        ))
     }
 
     /// Requires that a profile may be named.
@@ -215,13 +282,14 @@ const NETWORKS: [(&str, NetworkMode); 5] = [
 
 impl Ceilings {
     /// The keys of `[limits]` that have a ceiling.
-    const NAMES: [&'static str; 7] = [
-        "memory", "pids", "cpu", "wall", "cpu_time", "output", "disk",
+    const NAMES: [&'static str; 8] = [
+        "memory", "swap", "pids", "cpu", "wall", "cpu_time", "output", "disk",
     ];
 
     fn text(&self, name: &str) -> &str {
         match name {
             "memory" => &self.memory,
+            "swap" => &self.swap,
             "pids" => &self.pids,
             "cpu" => &self.cpu,
             "wall" => &self.wall,
@@ -234,6 +302,51 @@ impl Ceilings {
     /// The keys with what they say.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         Self::NAMES.into_iter().map(|name| (name, self.text(name)))
+    }
+}
+
+/// Limits that a table of the configuration has.
+fn limits_of<'t>(
+    table: &str,
+    named: impl IntoIterator<Item = (&'static str, &'t str)>,
+) -> anyhow::Result<JailLimits> {
+    let flags: Vec<_> = named
+        .into_iter()
+        .map(|(name, text)| (flag(name), text))
+        .collect();
+    let flags = flags.iter().map(|(flag, text)| (flag.as_str(), *text));
+    let overrides =
+        Overrides::from_flags(flags).with_context(|| format!("`[{table}]` has an unknown key"))?;
+    let no_files = |path: &str| Err(path.to_owned());
+    let loaded = turnkey_policy::load("untrusted", &no_files, &overrides);
+    // Its own rendering shows a command line, which there is none of.
+    let policy = loaded.map_err(|error| anyhow::anyhow!("`[{table}]` is wrong: {error}"))?;
+    Ok(policy.limits)
+}
+
+/// A part of a claim in words.
+pub fn words(part: &str) -> &'static str {
+    match part {
+        "memory" => "memory",
+        "pids" => "processes and threads",
+        _ => "room for writes that are thrown away",
+    }
+}
+
+/// The value of a part of a claim, as its flag takes it.
+pub fn shown(part: &str, value: u64) -> String {
+    match part {
+        "pids" => value.to_string(),
+        _ => format_size(value),
+    }
+}
+
+/// The flags that make it smaller.
+fn flags_of(part: &str) -> &'static str {
+    match part {
+        "memory" => "--memory and --swap",
+        "pids" => "--pids",
+        _ => "--disk and --scratch",
     }
 }
 
@@ -273,6 +386,7 @@ mod tests {
         assert_eq!(refused(&config, &[]), "");
         for (flag, within, beyond) in [
             ("memory", "2G", "2049M"),
+            ("swap", "0", "1M"),
             ("pids", "512", "513"),
             ("cpu", "200%", "201%"),
             ("wall", "10m", "601s"),
@@ -286,6 +400,26 @@ mod tests {
                 answer.contains(&format!("--{flag} {within} at most")),
                 "{answer}"
             );
+        }
+    }
+
+    #[test]
+    fn what_can_never_fit_is_told_with_the_flags_that_change_it() {
+        let config = ServeConfig::default();
+        let most = config.sums().unwrap();
+        assert_eq!(config.require_ever(most, most), Ok(()));
+        let claims = [
+            (
+                (1, 0, 0),
+                "less memory than this one asks for: 4G at most, --memory and --swap",
+            ),
+            ((0, 1, 0), "1024 at most, --pids"),
+            ((0, 0, 1), "16G at most, --disk and --scratch"),
+        ];
+        for ((memory, pids, disk), words) in claims {
+            let more = RunClaim { memory, pids, disk };
+            let answer = config.require_ever(most.and(more), most).unwrap_err();
+            assert!(answer.contains(words), "{answer}");
         }
     }
 
@@ -337,12 +471,15 @@ mod tests {
         for (text, word) in [
             ("max_runing = 3", "max_runing"),
             ("max_running = 0", "at least 1"),
+            ("queue = 0", "at least 1"),
             (
                 "networks = [\"internet\"]",
                 "none, loopback, sinkhole, allow, host",
             ),
             ("profiles = [\"pythn\"]", "not shipped"),
             ("[limits]\nmemory = \"much\"", "limits"),
+            ("[per_user]\npids = \"1\"", "per_user"),
+            ("[per_user]\nwall = \"1s\"", "wall"),
         ] {
             let error = load(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde::Serialize;
-use turnkey_supervisor::service::RefusalCode;
+use turnkey_supervisor::service::{RefusalCode, RunClaim};
 
 /// Counts of the callers that are gone, by what came of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -14,6 +14,8 @@ pub struct ServiceCounters {
     runs: u64,
     /// Refusals, by their numbers.
     refused: BTreeMap<u32, u64>,
+    /// Callers that hung up before they had asked for anything.
+    gone: u64,
     /// Processes that were killed before they had an answer: one that took too long to prepare, or whose output nobody took.
     given_up: u64,
     /// Milliseconds that all processes of callers took together, from the slot to the end.
@@ -21,6 +23,34 @@ pub struct ServiceCounters {
     /// Milliseconds of the longest.
     longest_milliseconds: u64,
 }
+
+/// The use that one user makes of the service at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UserUse {
+    /// Runs that are made.
+    pub running: u64,
+    /// Callers that wait.
+    pub waiting: u64,
+    /// Claimed memory and swap, bytes.
+    pub memory: u64,
+    /// Claimed tasks.
+    pub pids: u64,
+    /// Claimed room for writes that are thrown away, bytes.
+    pub disk: u64,
+}
+
+impl UserUse {
+    /// Adds a run.
+    pub fn add(&mut self, claim: RunClaim) {
+        self.running += 1;
+        self.memory = self.memory.saturating_add(claim.memory);
+        self.pids = self.pids.saturating_add(claim.pids);
+        self.disk = self.disk.saturating_add(claim.disk);
+    }
+}
+
+/// The exit status by which the process of a run tells the listener that its caller had gone.
+pub const GONE: u8 = 100;
 
 /// The exit status by which the process of a run tells the listener of a refusal; that of a run is 0.
 pub fn status_of(code: RefusalCode) -> u8 {
@@ -47,6 +77,7 @@ impl ServiceCounters {
             .find(|code| told == Some(status_of(*code).into()));
         match (told, refusal) {
             (Some(0), _) => self.runs += 1,
+            (Some(code), _) if code == i32::from(GONE) => self.gone += 1,
             (_, Some(code)) => self.refused(code),
             // One that fails without a word of its own has told of it.
             (Some(_), None) => self.refused(RefusalCode::Failed),
@@ -69,6 +100,7 @@ mod tests {
         ended(0, 30);
         ended(0, 10);
         ended(14, 60_000);
+        ended(i32::from(GONE) << 8, 2);
         ended(125 << 8, 5);
         for code in RefusalCode::ALL {
             ended(i32::from(status_of(code)) << 8, 1);
@@ -78,8 +110,9 @@ mod tests {
         let expected = ServiceCounters {
             runs: 2,
             refused: refused.into(),
+            gone: 1,
             given_up: 1,
-            milliseconds: 60_050,
+            milliseconds: 60_052,
             longest_milliseconds: 60_000,
         };
         assert_eq!(counters, expected);

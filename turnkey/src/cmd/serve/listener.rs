@@ -3,10 +3,12 @@
 //! A single thread, which opens nothing that a caller names, reads no request and waits for no single caller: what is sent is sent
 //! without waiting, or not at all.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -17,16 +19,17 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, SFlag, lstat};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, accept_with, bind, listen, socket_with, socketpair,
+    AddressFamily, SocketAddrUnix, SocketFlags, accept_with, bind, listen, socket_with,
 };
 use turnkey_supervisor::service::{
-    LINE_TYPE, Packet, PacketLine, PeerError, Refusal, RefusalCode, SOCKET, ServedPeer,
+    LINE_TYPE, Packet, PacketLine, PeerError, Refusal, RefusalCode, RunClaim, SOCKET, ServedPeer,
 };
 
-use super::config::ServeConfig;
-use super::counters::ServiceCounters;
-use super::log::{ServiceEvent, ServiceLog};
-use super::queue::CallerQueue;
+use super::config::{self, ServeConfig};
+use super::counters::{ServiceCounters, UserUse};
+use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
+use super::queue::{CallerQueue, QueuedCaller};
+use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
 use crate::output;
 
 /// Connections that the kernel holds until they are accepted.
@@ -42,28 +45,18 @@ const ASKED: Signal = Signal::SIGUSR1;
 /// The time for which the monitor's programs stay attached after the last run: until then the next one finds them so.
 const KEPT_ATTACHED: Duration = Duration::from_secs(5);
 
-/// The nice value of a process that stands ready.
-const LEAST: i32 = 19;
-
-/// A process that makes one run.
-struct RunMaker {
-    process: Child,
-    /// Closed by its end.
-    line: PacketLine,
-    /// The user for whom it makes one, and since when; `None` while it stands ready.
-    serves: Option<(u32, Instant)>,
-    /// True when it keeps the monitor's programs attached from its start.
-    keeps_attached: bool,
-}
-
 /// The service.
 pub struct Listener<'c> {
     config: &'c ServeConfig,
     file: Option<&'c Path>,
     socket: OwnedFd,
     signals: SignalFd,
+    /// The most that the runs of one user claim together.
+    most: RunClaim,
     makers: Vec<RunMaker>,
-    waiting: CallerQueue<PacketLine>,
+    waiting: CallerQueue<WaitingCaller>,
+    /// The number of the next request.
+    next: u64,
     counters: ServiceCounters,
     /// The time when a run began or ended last.
     last_run: Option<Instant>,
@@ -111,6 +104,8 @@ impl<'c> Listener<'c> {
             file,
             socket,
             signals,
+            most: config.sums()?,
+            next: 1,
             makers: Vec::new(),
             waiting: CallerQueue::new(config.queue),
             counters: ServiceCounters::default(),
@@ -132,6 +127,7 @@ impl<'c> Listener<'c> {
             self.let_go();
             self.accept(log);
             self.admit()?;
+            self.tell_who_waits(log);
         }
     }
 
@@ -139,7 +135,7 @@ impl<'c> Listener<'c> {
     pub fn end(mut self, log: &ServiceLog) {
         self.waiting.retain(|_| false);
         for maker in &self.makers {
-            let pid = nix::unistd::Pid::from_raw(maker.process.id().cast_signed());
+            let pid = nix::unistd::Pid::from_raw(maker.id().cast_signed());
             let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
         }
         let deadline = Instant::now() + FAREWELL;
@@ -150,27 +146,23 @@ impl<'c> Listener<'c> {
                 break;
             }
         }
-        for maker in &mut self.makers {
-            let _ = maker.process.kill();
-        }
+        self.makers.iter_mut().for_each(RunMaker::kill);
         let deadline = Instant::now() + KILLED;
-        let is_over =
-            |maker: &mut RunMaker| maker.process.try_wait().is_ok_and(|end| end.is_some());
         while !self.makers.is_empty() && Instant::now() < deadline {
-            self.makers.retain_mut(|maker| !is_over(maker));
+            self.makers.retain_mut(|maker| !maker.is_over());
             std::thread::sleep(Duration::from_millis(5));
         }
         // In a call of a file system that answers nobody: dead once that call ends, and nothing waits for it.
         for maker in &self.makers {
             log.tell(ServiceEvent::Stuck {
-                process: maker.process.id(),
+                process: maker.id(),
             });
         }
     }
 
     /// Waits until something has happened, and forgets who is gone. True when the service is to end.
     fn wait(&mut self, most: PollTimeout, log: &ServiceLog) -> anyhow::Result<bool> {
-        let makers = self.makers.iter().map(|maker| maker.line.as_fd());
+        let makers = self.makers.iter().map(AsFd::as_fd);
         let mut waited: Vec<PollFd<'_>> = [self.socket.as_fd(), self.signals.as_fd()]
             .into_iter()
             .chain(makers)
@@ -178,8 +170,9 @@ impl<'c> Listener<'c> {
             .collect();
         let first_waiting = waited.len();
         // That one has hung up is told without being asked for.
-        let quiet = |line| PollFd::new(line, PollFlags::empty());
-        waited.extend(self.waiting.iter().map(AsFd::as_fd).map(quiet));
+        for place in self.waiting.iter() {
+            waited.push(PollFd::new(place.caller.line.as_fd(), PollFlags::empty()));
+        }
         match poll(&mut waited, most) {
             Err(Errno::EINTR) => return Ok(false),
             polled => polled.context("could not wait for callers")?,
@@ -189,19 +182,9 @@ impl<'c> Listener<'c> {
             .map(|line| line.any().unwrap_or(true))
             .collect();
         drop(waited);
-        let mut gone = has[2..first_waiting].iter();
-        self.makers.retain_mut(|maker| {
-            let is_over = *gone.next().unwrap_or(&false);
-            // It has closed its line with its last act.
-            if is_over && let (Ok(status), Some((_, since))) = (maker.process.wait(), maker.serves)
-            {
-                self.counters.ended(status, since.elapsed());
-                self.last_run = Some(Instant::now());
-            }
-            !is_over
-        });
         let mut hung_up = has[first_waiting..].iter();
         self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
+        self.hear(&has[2..first_waiting], log);
         let mut is_to_end = false;
         while let Some(signal) = self.signals.read_signal()? {
             match i32::try_from(signal.ssi_signo) {
@@ -212,12 +195,148 @@ impl<'c> Listener<'c> {
         Ok(is_to_end)
     }
 
+    /// Hears the processes that have said something, those first that have ended: what they had is there for the others.
+    fn hear(&mut self, has_spoken: &[bool], log: &ServiceLog) {
+        let mut has_spoken = has_spoken.iter();
+        let mut claims = Vec::new();
+        self.makers.retain_mut(|maker| {
+            if !*has_spoken.next().unwrap_or(&false) {
+                return true;
+            }
+            match (maker.hear(), maker.run()) {
+                (Ok(MakerWord::Claims(claim)), _) => {
+                    claims.push((maker.id(), claim));
+                    return true;
+                }
+                (Ok(MakerWord::Ended(status)), Some(run)) => {
+                    self.counters.ended(status, run.since.elapsed());
+                    self.last_run = Some(Instant::now());
+                    if let Some(signal) = status.signal() {
+                        log.tell(ServiceEvent::GivenUp {
+                            request: &request_id(std::process::id(), run.number),
+                            user: run.user,
+                            signal,
+                            reason: reason_of(signal),
+                            milliseconds: milliseconds(run.since),
+                        });
+                    }
+                }
+                _ => {}
+            }
+            false
+        });
+        for (process, claim) in claims {
+            self.judge(process, claim, log);
+        }
+    }
+
+    /// Gives a run what it claims, or has its caller wait: where its user's other runs have too much of that, or one waits that came before.
+    fn judge(&mut self, process: u32, claim: RunClaim, log: &ServiceLog) {
+        let mut makers = self.makers.iter();
+        let run = makers
+            .find(|maker| maker.id() == process)
+            .and_then(RunMaker::run);
+        let Some((user, number)) = run.map(|run| (run.user, run.number)) else {
+            return;
+        };
+        let taken = claimed(&self.makers, user, number);
+        let fits = taken.and(claim).beyond(self.most).is_none();
+        let passes = fits && !self.waiting.has_before(user, number);
+        let mut makers = self.makers.iter_mut();
+        let Some(maker) = makers.find(|maker| maker.id() == process) else {
+            return;
+        };
+        if passes {
+            maker.grant(claim);
+        } else if let Some(mut caller) = maker.take_back() {
+            caller.caller.claim = claim;
+            caller.caller.is_told.set(false);
+            self.have_wait(caller, log);
+        }
+    }
+
+    /// Has a caller wait, in its place.
+    fn have_wait(&mut self, caller: QueuedCaller<WaitingCaller>, log: &ServiceLog) {
+        if let Some(loser) = self.waiting.push(caller) {
+            self.counters.refused(RefusalCode::Busy);
+            let who = RefusedCaller {
+                request: loser.number,
+                user: Some(loser.user),
+                caller: Some(loser.caller.process),
+            };
+            let refusal = (RefusalCode::Busy, self.busy());
+            turn_away(&loser.caller.line, &who, refusal, log);
+        }
+    }
+
+    /// Tells those who wait, and have not been told, that they do.
+    fn tell_who_waits(&self, log: &ServiceLog) {
+        for place in self
+            .waiting
+            .iter()
+            .filter(|place| !place.caller.is_told.get())
+        {
+            place.caller.is_told.set(true);
+            let reason = self.reason(place);
+            log.tell(ServiceEvent::Waits {
+                request: &request_id(std::process::id(), place.number),
+                user: place.user,
+                caller: place.caller.process,
+                reason: &reason,
+            });
+            let _ = place.caller.line.send(&Packet::Waits(reason), &[], false);
+        }
+    }
+
+    /// The reason why a caller waits.
+    fn reason(&self, place: &QueuedCaller<WaitingCaller>) -> String {
+        let (of_user, most) = (
+            self.running(Some(place.user)),
+            self.config.max_running_per_user,
+        );
+        if of_user >= most {
+            return format!(
+                "{of_user} runs of its user take place, and more than {most} at once are given to none"
+            );
+        }
+        let taken = claimed(&self.makers, place.user, place.number);
+        let claim = place.caller.claim;
+        if let Some(part) = taken.and(claim).beyond(self.most) {
+            let of = |parts: RunClaim| parts.part(part.name);
+            let shown = |value| config::shown(part.name, value);
+            return format!(
+                "the other runs of its user have {} of {} {}, and it asks for {}",
+                shown(of(taken)),
+                shown(of(self.most)),
+                config::words(part.name),
+                shown(of(claim)),
+            );
+        }
+        if self.waiting.has_before(place.user, place.number) {
+            return "another run of its user waits, and came before".to_owned();
+        }
+        format!("all slots are taken: {} run", self.running(None))
+    }
+
     fn tell_counters(&self, log: &ServiceLog) {
         log.tell(ServiceEvent::Counted {
             running: self.running(None),
             waiting: self.waiting.len(),
+            users: &self.uses(),
             counters: &self.counters,
         });
+    }
+
+    /// The use that each user makes who runs something or waits.
+    fn uses(&self) -> BTreeMap<u32, UserUse> {
+        let mut uses = BTreeMap::<u32, UserUse>::new();
+        for place in self.waiting.iter() {
+            uses.entry(place.user).or_default().waiting += 1;
+        }
+        for run in self.makers.iter().filter_map(RunMaker::run) {
+            uses.entry(run.user).or_default().add(run.claim);
+        }
+        uses
     }
 
     /// True as long as the monitor stays attached for runs that follow.
@@ -245,8 +364,7 @@ impl<'c> Listener<'c> {
         }
         self.makers.retain_mut(|maker| {
             if maker.keeps_attached {
-                let _ = maker.process.kill();
-                let _ = maker.process.wait();
+                maker.end();
             }
             !maker.keeps_attached
         });
@@ -260,19 +378,38 @@ impl<'c> Listener<'c> {
                 return;
             };
             let line = PacketLine::from(connection);
+            let number = self.next;
+            self.next += 1;
             match ServedPeer::of(&line) {
                 Ok(peer) => {
+                    let caller = WaitingCaller {
+                        line,
+                        process: peer.pid,
+                        claim: RunClaim::default(),
+                        is_told: Cell::new(false),
+                    };
                     let user = peer.user.user;
-                    if let Some(loser) = self.waiting.push(user, line) {
-                        self.counters.refused(RefusalCode::Busy);
-                        turn_away(&loser, None, (RefusalCode::Busy, self.busy()), log);
-                    }
+                    let caller = QueuedCaller {
+                        user,
+                        number,
+                        caller,
+                    };
+                    self.have_wait(caller, log);
                 }
                 Err(PeerError::Gone) => {}
                 Err(error) => {
                     self.counters.refused(RefusalCode::Forbidden);
-                    let refusal = (RefusalCode::Forbidden, error.to_string());
-                    turn_away(&line, error.user(), refusal, log);
+                    let who = RefusedCaller {
+                        request: number,
+                        user: error.user(),
+                        caller: None,
+                    };
+                    turn_away(
+                        &line,
+                        &who,
+                        (RefusalCode::Forbidden, error.to_string()),
+                        log,
+                    );
                 }
             }
         }
@@ -283,23 +420,27 @@ impl<'c> Listener<'c> {
         format!("it is busy: {running} run, and {waiting} wait")
     }
 
-    /// Hands those to a process for whom there is a slot.
+    /// Hands those to a process for whom there is a slot, and room for what they have claimed.
     fn admit(&mut self) -> anyhow::Result<()> {
         while self.running(None) < self.config.max_running {
-            let makers = &self.makers;
-            let running = |user| count(makers, Some(user));
-            let most = self.config.max_running_per_user;
-            let Some((user, line)) = self.waiting.next(running, most) else {
-                return Ok(());
-            };
-            self.hand_over(user, &line)?;
+            let (makers, most) = (&self.makers, self.most);
+            let most_running = self.config.max_running_per_user;
+            let next = self.waiting.next(|place| {
+                let taken = claimed(makers, place.user, place.number);
+                let fits = taken.and(place.caller.claim).beyond(most).is_none();
+                let running = count(makers, Some(place.user));
+                (fits && running < most_running).then_some(running)
+            });
+            match next {
+                Some(caller) => self.hand_over(caller)?,
+                None => return Ok(()),
+            }
         }
         Ok(())
     }
 
-    fn hand_over(&mut self, user: u32, caller: &PacketLine) -> anyhow::Result<()> {
-        let is_ready = |maker: &RunMaker| maker.serves.is_none();
-        let place = match self.makers.iter().position(is_ready) {
+    fn hand_over(&mut self, caller: QueuedCaller<WaitingCaller>) -> anyhow::Result<()> {
+        let place = match self.makers.iter().position(RunMaker::is_ready) {
             Some(place) => place,
             None => {
                 self.makers.push(self.start()?);
@@ -307,10 +448,11 @@ impl<'c> Listener<'c> {
             }
         };
         self.last_run = Some(Instant::now());
-        let maker = &mut self.makers[place];
-        maker.serves = Some((user, Instant::now()));
-        // One that has died since takes nothing: the caller sees the connection end.
-        let _ = maker.line.send(&Packet::Caller, &[caller.as_fd()], false);
+        if caller.caller.is_told.get() {
+            let goes_on = Packet::Waits(String::new());
+            let _ = caller.caller.line.send(&goes_on, &[], false);
+        }
+        self.makers[place].give(caller);
         Ok(())
     }
 
@@ -322,8 +464,7 @@ impl<'c> Listener<'c> {
     /// Has as many processes ready as configured, as far as there are slots.
     fn stand_ready(&mut self) -> anyhow::Result<()> {
         let ready = self.config.ready.min(self.config.max_running);
-        let is_ready = |maker: &&RunMaker| maker.serves.is_none();
-        while self.makers.iter().filter(is_ready).count() < ready
+        while self.makers.iter().filter(|maker| maker.is_ready()).count() < ready
             && self.makers.len() < self.config.max_running
         {
             self.makers.push(self.start()?);
@@ -332,57 +473,55 @@ impl<'c> Listener<'c> {
     }
 
     fn start(&self) -> anyhow::Result<RunMaker> {
-        let (own, its) = socketpair(AddressFamily::UNIX, LINE_TYPE, SocketFlags::CLOEXEC, None)?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg("serve-run");
-        command.args(["--service", &std::process::id().to_string()]);
-        if let Some(file) = self.file {
-            command.arg("--config").arg(file);
-        }
-        let keeps_attached = self.follows_a_run();
-        if keeps_attached {
-            command.arg("--after-a-run");
-        }
-        // Of whoever has started the service nothing reaches a run.
-        command.env_clear().current_dir("/").stdin(Stdio::from(its));
-        let process =
-            spawn_in_the_background(&mut command).context("could not start a process for a run")?;
-        Ok(RunMaker {
-            process,
-            line: own.into(),
-            serves: None,
-            keeps_attached,
-        })
+        RunMaker::start(self.file, self.follows_a_run())
     }
 }
 
-/// Starts a process at the lowest priority, which it keeps until it is given a caller: whoever gets ready keeps no run waiting.
-fn spawn_in_the_background(command: &mut Command) -> std::io::Result<Child> {
-    let own = rustix::process::getpriority_process(None)?;
-    command.args(["--nice", &own.to_string()]);
-    rustix::process::setpriority_process(None, LEAST)?;
-    let spawned = command.spawn();
-    rustix::process::setpriority_process(None, own)?;
-    spawned
+fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
+    let runs = makers.iter().filter_map(RunMaker::run);
+    runs.filter(|run| user.is_none_or(|user| user == run.user))
+        .count()
 }
 
-fn count(makers: &[RunMaker], user: Option<u32>) -> usize {
-    let counts = |maker: &&RunMaker| {
-        maker
-            .serves
-            .is_some_and(|(own, _)| user.is_none_or(|user| user == own))
-    };
-    makers.iter().filter(counts).count()
+/// The sum of what the runs of a user have claimed, but for one of them. Nothing keeps an account beside the runs, so whatever ends one leaves no claim.
+fn claimed(makers: &[RunMaker], user: u32, without: u64) -> RunClaim {
+    let runs = makers.iter().filter_map(RunMaker::run);
+    let others = runs.filter(|run| run.user == user && run.number != without);
+    others.fold(RunClaim::default(), |sum, run| sum.and(run.claim))
+}
+
+/// The reason why a process was ended that makes a run.
+fn reason_of(signal: i32) -> &'static str {
+    match Signal::try_from(signal) {
+        Ok(Signal::SIGALRM) => {
+            "it took too long to prepare, or nobody took its output: see docs/service.md"
+        }
+        Ok(Signal::SIGTERM) => "its caller hung up, or the service ended, before it had begun",
+        Ok(Signal::SIGKILL) => {
+            "somebody killed its process, or the host had no memory: see the kernel's log"
+        }
+        _ => "its process failed",
+    }
+}
+
+/// A caller that is turned away, for the log.
+struct RefusedCaller {
+    request: u64,
+    user: Option<u32>,
+    /// The caller's process, where that is known.
+    caller: Option<u32>,
 }
 
 fn turn_away(
     line: &PacketLine,
-    user: Option<u32>,
+    who: &RefusedCaller,
     (code, message): (RefusalCode, String),
     log: &ServiceLog,
 ) {
     log.tell(ServiceEvent::Refused {
-        user,
+        request: &request_id(std::process::id(), who.request),
+        user: who.user,
+        caller: who.caller,
         code: code as u32,
         reason: &message,
     });

@@ -1,14 +1,16 @@
 //! The service's own words for its administrator: one JSON object a line on standard error, which a unit's journal keeps.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use super::counters::ServiceCounters;
+use super::counters::{ServiceCounters, UserUse};
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use turnkey_report::Verdict;
 
 /// The log, on a descriptor of its own: the process of a run gives its standard error to the caller.
 #[derive(Debug)]
@@ -23,18 +25,49 @@ pub enum ServiceEvent<'e> {
         /// The socket.
         socket: &'e str,
     },
+    /// A caller waits: for a slot, or for what other runs of its user have.
+    Waits {
+        /// The id of the request.
+        request: &'e str,
+        /// The caller's user.
+        user: u32,
+        /// The caller's process.
+        caller: u32,
+        /// The reason, as the caller was told.
+        reason: &'e str,
+    },
     /// A caller was turned away, at the door or by the process of its run.
     Refused {
+        /// The id of the request.
+        request: &'e str,
         /// The caller's user, where it is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         user: Option<u32>,
+        /// The caller's process, where it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        caller: Option<u32>,
         /// The number of the refusal.
         code: u32,
         /// The reason, as the caller was told.
         reason: &'e str,
     },
+    /// A program has started.
+    Started {
+        /// The id of the request.
+        request: &'e str,
+        /// The caller's user.
+        user: u32,
+        /// The caller's process.
+        caller: u32,
+        /// The profile.
+        profile: &'e str,
+        /// The program, without its arguments.
+        program: &'e str,
+    },
     /// A run is over.
     Ran {
+        /// The id of the request.
+        request: &'e str,
         /// The caller's user.
         user: u32,
         /// The caller's process.
@@ -43,7 +76,29 @@ pub enum ServiceEvent<'e> {
         run: &'e str,
         /// The exit code that the caller got.
         exit_code: u8,
+        /// The verdict.
+        verdict: Verdict,
+        /// The first line of what `turnkey run` tells: of what it was killed for, or how it ended.
+        result: &'e str,
         /// From the connection to the report.
+        milliseconds: u64,
+    },
+    /// A caller hung up before it had asked for anything.
+    Gone {
+        /// The id of the request.
+        request: &'e str,
+    },
+    /// The process of a run was ended by a signal before it had answered its caller.
+    GivenUp {
+        /// The id of the request.
+        request: &'e str,
+        /// The caller's user.
+        user: u32,
+        /// The signal.
+        signal: i32,
+        /// The reason, as far as the signal tells it.
+        reason: &'e str,
+        /// From the slot to its end.
         milliseconds: u64,
     },
     /// The counters, since somebody has asked for them by SIGUSR1.
@@ -52,6 +107,8 @@ pub enum ServiceEvent<'e> {
         running: usize,
         /// Callers that wait for a slot.
         waiting: usize,
+        /// The use that each of them makes.
+        users: &'e BTreeMap<u32, UserUse>,
         /// The callers that are gone.
         #[serde(flatten)]
         counters: &'e ServiceCounters,
@@ -63,6 +120,16 @@ pub enum ServiceEvent<'e> {
         /// The process.
         process: u32,
     },
+}
+
+/// The id of a request in every line about it: the service's process, and the number that it gave the request.
+pub fn request_id(service: u32, number: u64) -> String {
+    format!("{service}-{number}")
+}
+
+/// The time since then.
+pub fn milliseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 #[derive(Serialize)]

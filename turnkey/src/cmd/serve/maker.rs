@@ -3,6 +3,7 @@
 //! Until the jail is made, what the caller names is looked at with the caller's rights: first all of this process has them, which has no
 //! other thread then; later only a thread that opens a path ([`turnkey_jailer::ServedUser`]).
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
 use turnkey_jailer::served::{self, SchedulingClass};
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::{JailLimits, Policy};
+use turnkey_report::Report;
 use turnkey_supervisor::service::{
     CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
-    Refusal, RefusalCode, RunOrder, ServedCaller, ServedPeer, memory,
+    PeerError, Refusal, RefusalCode, RunClaim, RunOrder, ServedCaller, ServedPeer, memory,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
@@ -29,8 +31,8 @@ use turnkey_supervisor::{
 };
 
 use super::config::ServeConfig;
-use super::counters::status_of;
-use super::log::{ServiceEvent, ServiceLog};
+use super::counters::{GONE, status_of};
+use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
 use crate::colour;
@@ -69,29 +71,55 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         return Ok(0);
     };
     rustix::process::setpriority_process(None, arguments.nice).map_err(anyhow::Error::from)?;
-    let (Packet::Caller, descriptors) = came? else {
+    let (Packet::Caller(number), descriptors) = came? else {
         return Ok(0);
     };
+    let request = request_id(arguments.service.cast_unsigned(), number);
     let Some(connection) = descriptors.into_iter().next() else {
         return Ok(0);
     };
     let (began, log) = (Instant::now(), ServiceLog::open()?);
     let caller = Arc::new(PacketLine::from(connection));
-    let peer = ServedPeer::of(&*caller).map_err(|error| forbidden(error.to_string()));
-    let user = peer.as_ref().ok().map(|peer| peer.user.user);
+    let peer = match ServedPeer::of(&*caller) {
+        Err(PeerError::Gone) => {
+            log.tell(ServiceEvent::Gone { request: &request });
+            return Ok(GONE);
+        }
+        peer => peer.map_err(|error| forbidden(error.to_string())),
+    };
+    let known = peer.as_ref().ok();
+    let (user, pid) = (known.map(|peer| peer.user.user), known.map(|peer| peer.pid));
     let done = peer.and_then(|peer| {
-        let done = answered(&config, &caller, &peer, service_pid)?;
+        let started = |profile: &str, program: &OsStr| {
+            log.tell(ServiceEvent::Started {
+                request: &request,
+                user: peer.user.user,
+                caller: peer.pid,
+                profile,
+                program: &program.to_string_lossy(),
+            });
+        };
+        let done = answered(&config, &caller, &peer, (&service, service_pid), &started)?;
         Ok((peer, done))
     });
     let status = match done {
-        Ok((peer, done)) => {
+        // The listener has its caller back.
+        Ok((_, RequestEnd::Waits)) => 0,
+        Ok((_, RequestEnd::Gone)) => {
+            log.tell(ServiceEvent::Gone { request: &request });
+            GONE
+        }
+        Ok((peer, RequestEnd::Ran(done))) => {
             let (code, report) = (done.report.exit_code(), sealed(&done)?);
             log.tell(ServiceEvent::Ran {
+                request: &request,
                 user: peer.user.user,
                 caller: peer.pid,
                 run: &done.report.id,
                 exit_code: code,
-                milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                verdict: done.report.verdict,
+                result: &result(&done.report),
+                milliseconds: milliseconds(began),
             });
             IS_ANSWERED.store(true, Ordering::Relaxed);
             // Who has hung up takes no answer.
@@ -100,11 +128,15 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         }
         Err(refusal) => {
             log.tell(ServiceEvent::Refused {
+                request: &request,
                 user,
+                caller: pid,
                 code: refusal.code as u32,
                 reason: &refusal.message,
             });
             let status = status_of(refusal.code);
+            // What was only looked at is taken, so that its sender finds the answer and no broken connection.
+            let _ = caller.receive(Some(Duration::ZERO));
             let _ = caller.send(&Packet::Refused(refusal), &[], true);
             status
         }
@@ -151,24 +183,38 @@ fn broken(error: &anyhow::Error) -> Refusal {
     refusal(RefusalCode::Failed, text, "")
 }
 
-/// The run that is asked for, which has been told to its caller but for the report.
+/// The end of a request.
+enum RequestEnd {
+    /// A run, which has been told to its caller but for the report.
+    Ran(Box<FinishedRun>),
+    /// The caller has hung up before it had asked for anything.
+    Gone,
+    /// The caller waits once more, until there is what the run claims.
+    Waits,
+}
+
+/// Makes the run that is asked for, where its user has room for it.
 fn answered(
     config: &ServeConfig,
     caller: &Arc<PacketLine>,
     peer: &ServedPeer,
-    service: Pid,
-) -> Result<FinishedRun, Refusal> {
+    (service, service_pid): (&PacketLine, Pid),
+    started: &dyn Fn(&str, &OsStr),
+) -> Result<RequestEnd, Refusal> {
     let system = |error: std::io::Error| broken(&error.into());
     nix::unistd::alarm::set(PREPARATION);
+    // It stays where it is: who has to wait is read anew by the process that makes the run.
     let came = caller
-        .receive(Some(REQUEST))
+        .peek(Some(REQUEST))
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::TimedOut => {
                 refusal(RefusalCode::Late, "no request came in 5 s", "")
             }
             _ => system(error),
         })?;
-    let came = came.ok_or_else(|| malformed("the connection has ended"))?;
+    let Some(came) = came else {
+        return Ok(RequestEnd::Gone);
+    };
     let (order, descriptors) = words(came.map_err(malformed)?)?;
     let descriptors = CallerDescriptors::check(descriptors)
         .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
@@ -192,12 +238,30 @@ fn answered(
         })?;
         settle(config, &arguments, &environment, (peer, seen.allowance))
     });
-    let wanted = wanted.map_err(|error| broken(&error))??;
+    let mut wanted = wanted.map_err(|error| broken(&error))??;
+    if !claims(service, RunClaim::of(&wanted.policy.policy)).map_err(|error| broken(&error))? {
+        return Ok(RequestEnd::Waits);
+    }
+    let outlived = service.as_fd().try_clone_to_owned().map_err(system)?;
+    wanted.caller.outlived = Some(Arc::new(outlived));
+    caller.receive(None).map_err(system)?;
     // A change of user has taken the death signal back, prctl(2), and so do those of threads for themselves: this one has none.
-    heed(Arc::clone(caller), service).map_err(|error| broken(&error))?;
-    let done = under(&arguments, wanted, events)?;
+    heed(Arc::clone(caller), service_pid).map_err(|error| broken(&error))?;
+    let program = arguments.command.first().map_or(OsStr::new(""), OsStr::new);
+    let started = || started(&arguments.profile, program);
+    let done = under(&arguments, wanted, events, &started)?;
     tell(&done, &arguments, &environment);
-    Ok(done)
+    Ok(RequestEnd::Ran(Box::new(done)))
+}
+
+/// Claims of the listener what a run may take. False when there is not as much of its user's: then the listener has its caller wait.
+fn claims(service: &PacketLine, claim: RunClaim) -> anyhow::Result<bool> {
+    service.send(&Packet::Claim(claim), &[], true)?;
+    match service.receive(None)? {
+        Some(Ok((Packet::Granted, _))) => Ok(true),
+        Some(Ok((Packet::Waits(_), _))) => Ok(false),
+        _ => Err(anyhow::anyhow!("the service has ended")),
+    }
 }
 
 /// The words of the first packet, and the descriptors of a run.
@@ -331,6 +395,10 @@ fn settle(
     let caller = allowance
         .lower(peer.user, &mut policy.limits)
         .map_err(|error| forbidden(error.to_string()))?;
+    let sums = config.sums().map_err(|error| broken(&error))?;
+    config
+        .require_ever(RunClaim::of(&policy), sums)
+        .map_err(forbidden)?;
     let directory = arguments
         .directory
         .chosen()
@@ -359,6 +427,7 @@ fn under(
     arguments: &RunArguments,
     wanted: SettledRun,
     events: Option<OwnedFd>,
+    started: &dyn Fn(),
 ) -> Result<FinishedRun, Refusal> {
     let failed = |error: anyhow::Error| broken(&error);
     let wants_terminal = arguments.terminal.chosen().unwrap_or(false);
@@ -374,27 +443,35 @@ fn under(
         served: Some(wanted.caller),
         ..RunRequest::new(arguments.command.clone())
     };
-    let mut observer = StartedRun(CallerTerminal::silent(arguments.quiet));
+    let mut observer = StartedRun {
+        terminal: CallerTerminal::silent(arguments.quiet),
+        told: started,
+    };
     let place = RunPlace::entered_before();
     turnkey_supervisor::run(request, wanted.policy, place, &mut observer).map_err(failed)
 }
 
 /// The caller's terminal. From its start on a run has a clock of its own, and a caller that takes no output holds the slot not much
 /// longer.
-struct StartedRun<'t>(CallerTerminal<'t>);
+struct StartedRun<'t> {
+    terminal: CallerTerminal<'t>,
+    /// Tells the service's log.
+    told: &'t dyn Fn(),
+}
 
 impl RunObserver for StartedRun<'_> {
     fn notice(&mut self, line: &str) {
-        self.0.notice(line);
+        self.terminal.notice(line);
     }
 
     fn remark(&mut self, line: &str) {
-        self.0.remark(line);
+        self.terminal.remark(line);
     }
 
     fn started(&mut self, limits: &JailLimits) {
         let longest = u32::try_from(limits.wall.as_secs()).unwrap_or(u32::MAX);
         nix::unistd::alarm::set(longest.saturating_add(UNREAD));
+        (self.told)();
     }
 }
 
@@ -440,6 +517,18 @@ fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnviro
     let stream = std::io::stderr();
     let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
     run::tell_story(&done.report, arguments.quiet, colour);
+}
+
+/// The first line of what is told of a run.
+fn result(report: &Report) -> String {
+    let mut story = Vec::new();
+    // Memory takes whatever is written to it.
+    let _ = turnkey_report::terminal::story(report, &mut story, false);
+    let story = String::from_utf8_lossy(&story);
+    let mut lines = story
+        .lines()
+        .filter_map(|line| line.strip_prefix("turnkey: "));
+    lines.next().unwrap_or_default().to_owned()
 }
 
 /// The report in memory that nobody changes any more.

@@ -1,12 +1,23 @@
-//! The callers that wait for a slot: bounded, and shared fairly between users.
+//! The callers that wait: bounded, and shared fairly between users.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Callers in the order in which they came, each with its user.
+/// Callers in the order in which they came.
 #[derive(Debug)]
 pub struct CallerQueue<T> {
-    waiting: VecDeque<(u32, T)>,
+    waiting: VecDeque<QueuedCaller<T>>,
     most: usize,
+}
+
+/// A caller in its place.
+#[derive(Debug)]
+pub struct QueuedCaller<T> {
+    /// The user.
+    pub user: u32,
+    /// The number of its request: smaller than that of each who came later.
+    pub number: u64,
+    /// The caller.
+    pub caller: T,
 }
 
 impl<T> CallerQueue<T> {
@@ -24,43 +35,52 @@ impl<T> CallerQueue<T> {
     }
 
     /// The callers that wait, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.waiting.iter().map(|(_, caller)| caller)
+    pub fn iter(&self) -> impl Iterator<Item = &QueuedCaller<T>> {
+        self.waiting.iter()
     }
 
     /// Forgets those of whom `stays` is false.
     pub fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
-        self.waiting.retain(|(_, caller)| stays(caller));
+        self.waiting.retain(|place| stays(&place.caller));
     }
 
-    /// Adds a caller of this user. Where there is no room, who has the most callers here loses its last one; the answer is who has no
-    /// place, perhaps the new one.
-    pub fn push(&mut self, user: u32, caller: T) -> Option<T> {
-        self.waiting.push_back((user, caller));
+    /// Adds a caller in its place, which is before those who came later. Where there is no room, who has the most callers here loses its
+    /// last one; the answer is who has no place, perhaps the new one.
+    pub fn push(&mut self, caller: QueuedCaller<T>) -> Option<QueuedCaller<T>> {
+        let place = self
+            .waiting
+            .partition_point(|other| other.number < caller.number);
+        self.waiting.insert(place, caller);
         if self.waiting.len() <= self.most {
             return None;
         }
         // Of those with as many, the one who came last.
-        let last =
-            (0..self.waiting.len()).max_by_key(|place| (self.of(self.waiting[*place].0), *place));
-        self.waiting.remove(last?).map(|(_, caller)| caller)
+        let last = (0..self.waiting.len())
+            .max_by_key(|place| (self.of(self.waiting[*place].user), *place));
+        self.waiting.remove(last?)
     }
 
-    /// Takes who is next: the first caller of the user who has the fewest runs, where that has fewer than `most_running`.
+    /// True when a caller of this user waits who came before this request.
+    pub fn has_before(&self, user: u32, number: u64) -> bool {
+        let is_before = |other: &QueuedCaller<T>| other.user == user && other.number < number;
+        self.waiting.iter().any(is_before)
+    }
+
+    /// Takes who is next: of the first caller of each user, the one with the lowest rank; where `rank` has none, that user waits.
     pub fn next(
         &mut self,
-        running: impl Fn(u32) -> usize,
-        most_running: usize,
-    ) -> Option<(u32, T)> {
+        rank: impl Fn(&QueuedCaller<T>) -> Option<usize>,
+    ) -> Option<QueuedCaller<T>> {
+        let mut seen = BTreeSet::new();
         let places = self.waiting.iter().enumerate();
-        let counted = places.map(|(place, (user, _))| (running(*user), place));
-        let free = counted.filter(|(running, _)| *running < most_running);
-        let (_, place) = free.min()?;
+        let firsts = places.filter(|(_, caller)| seen.insert(caller.user));
+        let ranked = firsts.filter_map(|(place, caller)| Some((rank(caller)?, place)));
+        let (_, place) = ranked.min()?;
         self.waiting.remove(place)
     }
 
     fn of(&self, user: u32) -> usize {
-        self.waiting.iter().filter(|(own, _)| *own == user).count()
+        self.waiting.iter().filter(|own| own.user == user).count()
     }
 }
 
@@ -69,48 +89,78 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn queued(user: u32, number: u64) -> QueuedCaller<()> {
+        let caller = ();
+        QueuedCaller {
+            user,
+            number,
+            caller,
+        }
+    }
+
+    fn numbers(queue: &CallerQueue<()>) -> Vec<u64> {
+        queue.iter().map(|caller| caller.number).collect()
+    }
+
     #[test]
     fn a_flood_of_one_user_leaves_room_for_others() {
         let mut queue = CallerQueue::new(4);
-        let turned_away: Vec<_> = (0..100)
-            .filter_map(|number| queue.push(1, number))
-            .collect();
+        let mut push = |user, number| queue.push(queued(user, number)).map(|lost| lost.number);
+        let turned_away: Vec<_> = (0..100).filter_map(|number| push(1, number)).collect();
         assert_eq!(turned_away, (4..100).collect::<Vec<_>>());
         // Each of the others takes the place of one of the flood.
-        assert_eq!(queue.push(2, 200), Some(3));
-        assert_eq!(queue.push(3, 300), Some(2));
-        assert_eq!(queue.iter().copied().collect::<Vec<_>>(), [0, 1, 200, 300]);
+        assert_eq!(push(2, 200), Some(3));
+        assert_eq!(push(3, 300), Some(2));
+        assert_eq!(numbers(&queue), [0, 1, 200, 300]);
     }
 
     #[test]
     fn the_user_with_the_fewest_runs_is_next() {
         let mut queue = CallerQueue::new(9);
-        for (user, caller) in [(1, 'a'), (1, 'b'), (2, 'c'), (3, 'd')] {
-            queue.push(user, caller);
+        for (user, number) in [(1, 0), (1, 1), (2, 2), (3, 3)] {
+            queue.push(queued(user, number));
         }
-        let running = |user| [0, 2, 1, 1][user as usize];
-        assert_eq!(queue.next(running, 2), Some((2, 'c')));
-        assert_eq!(queue.next(running, 2), Some((3, 'd')));
-        assert_eq!(
-            queue.next(running, 2),
-            None,
-            "the first user has all it may have"
-        );
-        assert_eq!(queue.next(|_| 0, 2), Some((1, 'a')), "in its turn");
+        let running = [0, 2, 1, 1];
+        let mut next = |most: usize, running: [usize; 4]| {
+            let rank = |caller: &QueuedCaller<()>| Some(running[caller.user as usize]);
+            let next = queue.next(|caller| rank(caller).filter(|running| *running < most));
+            next.map(|caller| caller.number)
+        };
+        assert_eq!(next(2, running), Some(2));
+        assert_eq!(next(2, running), Some(3));
+        assert_eq!(next(2, running), None, "the first user has all it may have");
+        assert_eq!(next(2, [0; 4]), Some(0), "in its turn");
+    }
+
+    #[test]
+    fn who_comes_back_stands_where_it_stood_and_nobody_of_its_user_passes() {
+        let mut queue = CallerQueue::new(9);
+        for (user, number) in [(1, 2), (2, 3), (1, 0), (1, 1)] {
+            queue.push(queued(user, number));
+        }
+        assert_eq!(numbers(&queue), [0, 1, 2, 3]);
+        assert!(queue.has_before(1, 2) && !queue.has_before(2, 3));
+        let too_large = |caller: &QueuedCaller<()>| (caller.number != 0).then_some(0);
+        assert_eq!(queue.next(too_large).unwrap().number, 3, "of another user");
+        assert!(queue.next(too_large).is_none());
+        assert_eq!(queue.next(|_| Some(0)).unwrap().number, 0);
     }
 
     proptest! {
         #[test]
-        fn nobody_loses_a_place_to_who_has_more(users in prop::collection::vec(0_u32..4, 0..40), most in 1_usize..6) {
+        fn nobody_loses_a_place_to_who_has_more(
+            users in prop::collection::vec((0_u32..4, 0_u64..100), 0..40), most in 1_usize..6
+        ) {
             let mut queue = CallerQueue::new(most);
-            for (number, user) in users.iter().enumerate() {
-                let before: Vec<u32> = queue.iter().map(|(user, _)| *user).collect();
-                let lost = queue.push(*user, (*user, number));
+            for (user, number) in users {
+                let before: Vec<u32> = queue.iter().map(|caller| caller.user).collect();
+                let lost = queue.push(queued(user, number));
                 prop_assert!(queue.len() <= most);
-                if let Some((loser, _)) = lost {
-                    let with_it: Vec<u32> = before.iter().copied().chain([*user]).collect();
+                prop_assert!(numbers(&queue).is_sorted());
+                if let Some(loser) = lost {
+                    let with_it: Vec<u32> = before.iter().copied().chain([user]).collect();
                     let of = |user: u32| with_it.iter().filter(|own| **own == user).count();
-                    prop_assert!((0..4).all(|other| of(other) <= of(loser)));
+                    prop_assert!((0..4).all(|other| of(other) <= of(loser.user)));
                 }
             }
         }
