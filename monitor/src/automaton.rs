@@ -123,7 +123,7 @@ impl Automaton {
         })
     }
 
-    /// With as few states as there can be. It takes longer than to build it: for those that do not fit.
+    /// With as few states as there can be.
     pub(crate) fn minimized(self) -> Self {
         minimize::minimized(&self)
     }
@@ -175,14 +175,6 @@ impl Automaton {
         const DEPTH: usize = 16;
         let name = |state| self.row(state).to(0);
         (0..DEPTH).fold(self.into(0), |state, _| self.into(name(state)))
-    }
-
-    /// True when these automata, which tell the same bytes apart, fit a table one behind the other.
-    pub(crate) fn fit<'a>(all: impl IntoIterator<Item = &'a Self>) -> bool {
-        let mut all = all.into_iter().peekable();
-        let classes = all.peek().map_or(1, |one| one.width());
-        let states: usize = all.map(|one| one.rows.len()).sum();
-        states < STATES && states * classes <= CELLS
     }
 
     /// The cells of a state in a table.
