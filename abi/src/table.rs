@@ -335,7 +335,7 @@ pub mod column {
     }
 }
 
-/// Where a path leads by the kernel's own links, the "magic links" of symlink(7): from /proc to the descriptors, the directory,
+/// Ends of paths by the kernel's own links, the "magic links" of symlink(7): from /proc to the descriptors, the directory,
 /// the root and the program of a process. No text says to which file.
 pub mod magic {
     /// Nowhere but to where it says.

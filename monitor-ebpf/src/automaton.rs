@@ -443,7 +443,7 @@ pub fn kind_of_written(
     u32::from(answer(table, state, 0, column::SCRIPT))
 }
 
-/// Where a path as it was written leads by the kernel's own links: one of [`magic`]. It was walked over before, and a plain one
+/// The end of a path as it was written by the kernel's own links: one of [`magic`]. It was walked over before, and a plain one
 /// that begins elsewhere is not walked over again.
 #[inline(always)]
 pub fn magic_of_written(

@@ -270,7 +270,7 @@ fn followed_in_proc(scratch: &mut Scratch, task: u64, asked: Arguments) -> Argum
     // path: what is known of it is the argument.
     if !path::has_path(path::file_of(task, descriptor)) {
         let is_list = u32::from(descriptor != UNREADABLE);
-        let effects = asked.effects | effect::LISTED * is_list;
+        let effects = asked.effects | (effect::LISTED * is_list);
         return Arguments { effects, ..asked }.forget(scratch);
     }
     let object = Name {

@@ -108,7 +108,7 @@ pub struct Cursor {
     pub marked: u32,
     /// Not 0: what a path of the call leads to is asked about besides, so that one as it was written needs not be where it says.
     pub trusted: u32,
-    /// Where the path argument that was looked up last leads by the kernel's own links: one of [`turnkey_abi::magic`].
+    /// The end of the path argument that was looked up last by the kernel's own links: one of [`turnkey_abi::magic`].
     pub magic: u32,
     /// Not 0: a name of the act leads by such links to a file that no text tells.
     pub lost: u64,

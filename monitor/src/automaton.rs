@@ -3,14 +3,16 @@
 mod hash;
 mod minimize;
 mod nfa;
+mod row;
 
 use std::collections::BTreeSet;
 
 use turnkey_abi::{CELLS, ROWS, STATES, Table};
 use turnkey_policy::Glob;
 
-use hash::QuickMap;
+pub(crate) use hash::QuickMap;
 use nfa::{Nfa, State, Step};
+use row::StateRow;
 
 /// Errors of patterns that do not fit the table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +44,8 @@ pub enum AutomatonError {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     classes: Classes,
-    /// By state, then by class.
-    rows: Vec<Vec<u32>>,
+    /// By state.
+    rows: Vec<StateRow>,
     /// By state: what the path that ends there is answered, as a number.
     accept: Vec<u32>,
 }
@@ -102,7 +104,7 @@ impl Automaton {
             if rows.len() == STATES_BEFORE {
                 return Err(AutomatonError::States);
             }
-            rows.push(subsets.row(&subset, &classes));
+            rows.push(StateRow::of(&subsets.row(&subset, &classes)));
             let matched = subsets.complete(&subset);
             let number = match answers.get(&matched) {
                 Some(known) => *known,
@@ -121,7 +123,7 @@ impl Automaton {
         })
     }
 
-    /// With as few states as there can be. It takes longer than to build it: for those that do not fit.
+    /// With as few states as there can be.
     pub(crate) fn minimized(self) -> Self {
         minimize::minimized(&self)
     }
@@ -148,14 +150,18 @@ impl Automaton {
         0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)
     }
 
-    /// The states that a state leads to, by class of bytes.
-    pub(crate) fn next(&self, state: u32) -> &[u32] {
+    /// The states that two states lead to by the same byte, each pair at least once.
+    pub(crate) fn next_of_both(&self, one: u32, other: u32) -> impl Iterator<Item = (u32, u32)> {
+        self.row(one).beside(self.row(other))
+    }
+
+    fn row(&self, state: u32) -> &StateRow {
         &self.rows[usize::try_from(state).unwrap_or(usize::MAX)]
     }
 
     /// The state that a slash leads to: the directory whose path ends in this state.
     pub(crate) fn into(&self, state: u32) -> u32 {
-        self.next(state)[self.classes.class(b'/')]
+        self.row(state).to(self.classes.class(b'/'))
     }
 
     /// The number of what a path that ends in a state is answered.
@@ -167,17 +173,8 @@ impl Automaton {
     /// pattern names.
     pub(crate) fn plain(&self) -> u32 {
         const DEPTH: usize = 16;
-        let other = usize::from(self.classes.of[usize::from(self.classes.examples[0])]);
-        let name = |state| self.next(state)[other];
+        let name = |state| self.row(state).to(0);
         (0..DEPTH).fold(self.into(0), |state, _| self.into(name(state)))
-    }
-
-    /// True when these automata, which tell the same bytes apart, fit a table one behind the other.
-    pub(crate) fn fit<'a>(all: impl IntoIterator<Item = &'a Self>) -> bool {
-        let mut all = all.into_iter().peekable();
-        let classes = all.peek().map_or(1, |one| one.width());
-        let states: usize = all.map(|one| one.rows.len()).sum();
-        states < STATES && states * classes <= CELLS
     }
 
     /// The cells of a state in a table.
@@ -205,8 +202,8 @@ impl Automaton {
             let small = |number: usize| u16::try_from(number).unwrap_or(0);
             let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
             table.accept[state] = small(index(*answer));
-            for (class, next) in row.iter().enumerate() {
-                table.transitions[state * classes + class] = small(before + index(*next));
+            for class in 0..self.classes.examples.len() {
+                table.transitions[state * classes + class] = small(before + index(row.to(class)));
             }
         }
         Ok(states)

@@ -9,11 +9,10 @@
 //! about in the column of writing: this holds, besides, what is asked in a plain directory and less strongly here.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use turnkey_abi::column;
 
-use crate::automaton::Automaton;
+use crate::automaton::{Automaton, QuickMap};
 use crate::compile;
 use crate::rows::{Row, Rows};
 
@@ -23,7 +22,7 @@ type Bits = Vec<u64>;
 /// Two different answers, each by the number of its first row.
 #[derive(Default)]
 struct Differences {
-    known: HashMap<(u32, u32), usize>,
+    known: QuickMap<(u32, u32), usize>,
     all: Vec<(u32, u32)>,
 }
 
@@ -40,7 +39,7 @@ impl Differences {
 /// Every pair of different states that some path leads to from a pair of them.
 #[derive(Default)]
 struct Pairs {
-    known: HashMap<(u32, u32), usize>,
+    known: QuickMap<(u32, u32), usize>,
     all: Vec<(u32, u32)>,
     next: Vec<Vec<usize>>,
 }
@@ -59,11 +58,9 @@ impl Pairs {
         while self.next.len() < self.all.len() {
             let (one, other) = self.all[self.next.len()];
             let mut next: Vec<usize> = automaton
-                .next(one)
-                .iter()
-                .zip(automaton.next(other))
+                .next_of_both(one, other)
                 .filter(|(one, other)| one != other)
-                .map(|(one, other)| self.number((*one, *other)))
+                .map(|pair| self.number(pair))
                 .collect();
             next.sort_unstable();
             next.dedup();
@@ -101,7 +98,7 @@ impl Strengths<'_> {
     }
 
     /// A number for how strong all that is answered is, the same for answers that are as strong.
-    fn number(&self, known: &mut HashMap<Vec<u8>, u32>, rows: &Rows, answer: u32) -> u32 {
+    fn number(&self, known: &mut QuickMap<Vec<u8>, u32>, rows: &Rows, answer: u32) -> u32 {
         let all = (0..self.roles).flat_map(|role| rows.row(answer, role));
         let strengths: Vec<u8> = all.map(|rule| self.of(*rule)).collect();
         let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
@@ -111,8 +108,8 @@ impl Strengths<'_> {
 
 /// Finds out about every directory, and places rows for what is found.
 pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strengths<'_>) -> Below {
-    let mut known = HashMap::new();
-    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    let mut known = QuickMap::default();
+    let mut numbers: QuickMap<u32, u32> = QuickMap::default();
     for state in automaton.states() {
         let answer = automaton.answer(state);
         numbers
@@ -138,7 +135,7 @@ pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strength
     pairs.follow(automaton);
     let mut differences = Differences::default();
     let behind = behind(automaton, &pairs, &mut differences);
-    let mut placed: HashMap<&Bits, u32> = HashMap::new();
+    let mut placed: QuickMap<&Bits, u32> = QuickMap::default();
     let none = rows.place(vec![[0; column::COUNT]; strengths.roles]);
     let row_of = |start: &Option<usize>| {
         let Some(start) = start else {

@@ -328,11 +328,10 @@ pub(crate) fn compile_rules(
         of: &table.strengths.clone(),
         roles: roles.all.len(),
     };
-    let by_magic = magic::automaton(&magic, &bytes, &mut rows)?;
-    if !Automaton::fit(by_actor.iter().chain([&by_path, &by_magic])) {
-        by_path = by_path.minimized();
-        by_actor = by_actor.map(Automaton::minimized);
-    }
+    let by_magic = magic::automaton(&magic, &bytes, &mut rows)?.minimized();
+    // Whatever follows takes longer by each state.
+    by_path = by_path.minimized();
+    by_actor = by_actor.map(Automaton::minimized);
     let by_own = own.automata(&by_path, &answers, (&mut rows, &strengths));
     let by_path = by_path.answering(|number| answers.elsewhere(number));
     let below = below(&by_path, &mut rows, &strengths);

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map that hashes quickly.
-pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub(crate) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 
 /// Multiplies and rotates, eight bytes at a time.
 #[derive(Default)]
-pub(super) struct Quick(u64);
+pub(crate) struct Quick(u64);
 
 impl Quick {
     fn take(&mut self, word: u64) {
@@ -30,6 +30,10 @@ impl Hasher for Quick {
         for byte in words.remainder() {
             self.take(u64::from(*byte));
         }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.take(u64::from(number));
     }
 
     fn finish(&self) -> u64 {
