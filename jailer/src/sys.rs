@@ -15,6 +15,7 @@ mod mount;
 mod process;
 pub mod scheduling;
 mod socket;
+pub mod timer;
 pub mod trace;
 
 use std::ffi::CStr;
