@@ -1,5 +1,4 @@
-//! The syscalls that no library offers without allocating, locking or caching: raw, one thin
-//! function each.
+//! The syscalls that no library offers without allocating, locking or caching: one thin function each.
 //!
 //! # Safety
 //!

@@ -446,7 +446,7 @@ impl Walk<'_, '_> {
                     Value::number(i64::from(u32::from(char)))
                 }),
             Does::Bytes => match (&first.items, first.exact()) {
-                (Some(items), _) => bytes(items).tainted(&first).also(Origins::HIDDEN),
+                (Some(items), _) => fold::bytes(items).tainted(&first).also(Origins::HIDDEN),
                 (_, Some(_)) => first,
                 _ => Value {
                     large: first.number.is_some_and(|number| number >= 10_000),
@@ -468,7 +468,7 @@ impl Walk<'_, '_> {
             Does::Replace => replaced(call),
             Does::Split => call.of.exact().map_or_else(
                 || call.of.derived(),
-                |text| split(text, &first).tainted(&call.of),
+                |text| fold::split(text, &first).tainted(&call.of),
             ),
             Does::Clock => Value::from(Origins::CLOCK),
             Does::Environment => self.item(&Value::named("os.environ"), &first, true),
@@ -576,19 +576,6 @@ fn joined(call: &Call) -> Value {
     Value::text(&text).tainted(&call.result())
 }
 
-/// Numbers as the bytes that they are.
-fn bytes(items: &[Value]) -> Value {
-    let chars: Option<String> = items
-        .iter()
-        .map(|item| {
-            item.number
-                .and_then(|number| u8::try_from(number).ok())
-                .map(char::from)
-        })
-        .collect();
-    chars.map_or_else(Value::default, |chars| Value::text(&chars))
-}
-
 fn replaced(call: &Call) -> Value {
     let (from, to) = (call.first(), call.argument(1, ""));
     match (call.of.exact(), from.exact(), to.exact()) {
@@ -597,12 +584,4 @@ fn replaced(call: &Call) -> Value {
         }
         _ => call.of.derived(),
     }
-}
-
-fn split(text: &str, by: &Value) -> Value {
-    let parts: Vec<Value> = match by.exact().filter(|by| !by.is_empty()) {
-        Some(by) => text.split(by).map(Value::text).collect(),
-        None => text.split_whitespace().map(Value::text).collect(),
-    };
-    Value::list(parts)
 }

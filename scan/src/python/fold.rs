@@ -242,3 +242,25 @@ pub fn decoded(value: &Value, codec: &Codec, decode: impl Fn(&str) -> Option<Vec
     );
     result
 }
+
+/// Numbers as the bytes that they are.
+pub fn bytes(items: &[Value]) -> Value {
+    let chars: Option<String> = items
+        .iter()
+        .map(|item| {
+            item.number
+                .and_then(|number| u8::try_from(number).ok())
+                .map(char::from)
+        })
+        .collect();
+    chars.map_or_else(Value::default, |chars| Value::text(&chars))
+}
+
+/// The parts of a text, between blanks or another text.
+pub fn split(text: &str, by: &Value) -> Value {
+    let parts: Vec<Value> = match by.exact().filter(|by| !by.is_empty()) {
+        Some(by) => text.split(by).map(Value::text).collect(),
+        None => text.split_whitespace().map(Value::text).collect(),
+    };
+    Value::list(parts)
+}
