@@ -19,10 +19,10 @@ use crate::sys::timer::{self, QueuedSignal};
 /// Descriptors of timers that are known of all processes together; of more, the host's time counts.
 const MOST_DESCRIPTORS: usize = 1024;
 
-/// What a process calls a timer.
+/// The name by which a process knows a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimerName {
-    /// That of alarm(2) and setitimer(2).
+    /// The one of alarm(2) and setitimer(2).
     Alarm,
     /// The number that timer_create(2) gave.
     Number(i32),
