@@ -9,6 +9,7 @@ pub mod followed;
 mod idle;
 mod memory;
 mod time;
+mod timers;
 mod tracer;
 mod wait;
 

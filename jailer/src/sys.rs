@@ -1,5 +1,4 @@
-//! The syscalls that no library offers without allocating, locking or caching: raw, one thin
-//! function each.
+//! The syscalls that no library offers without allocating, locking or caching: one thin function each.
 //!
 //! # Safety
 //!
@@ -15,6 +14,7 @@ mod mount;
 mod process;
 pub mod scheduling;
 mod socket;
+pub mod timer;
 pub mod trace;
 
 use std::ffi::CStr;

@@ -393,22 +393,42 @@ fn waits_end_as_they_would_and_no_earlier_than_what_they_wait_for() {
 const TIMERS: &str = include_str!("shifted_clock/timers.c");
 
 #[test]
-fn calls_that_wait_go_by_and_timers_go_off_after_the_hosts_time() {
-    let directory = compiled(&[], TIMERS);
+fn timers_and_calls_that_wait_go_by_and_the_first_comes_first() {
+    let directory = compiled(&["-pthread"], TIMERS);
     let ran = run(directory.path(), ahead(AHEAD), &["/workspace/program"]);
-    let expected = "setitimer: the host's time\n\
-                    alarm: the host's time\n\
-                    timer_settime, a while: the host's time\n\
-                    timer_settime, a moment: the host's time\n\
-                    timerfd_settime, a while: the host's time\n\
-                    timerfd_settime, a moment: the host's time\n\
+    let expected = "setitimer: went by\n\
+                    setitimer, once more: went by\n\
+                    getitimer: 60 of 60\n\
+                    alarm: 60 were left\n\
+                    alarm: went by\n\
+                    alarm of a child: 0\n\
+                    alarm: 1000 left\n\
+                    timer_settime, a while: went by\n\
+                    timer_settime, a moment: went by\n\
                     nanosleep: went by\n\
-                    timerfd_gettime behind an hour: two hours are left\n\
-                    alarm of a second, behind an hour: did not ring\n\
+                    timer_gettime behind an hour: 3600\n\
+                    timer_settime, a signal: went by\n\
+                    value: 42\n\
+                    timer_settime, a thread: went by\n\
+                    value: 43\n\
+                    processor time: rang\n\
+                    timerfd_settime, a while: went by\n\
+                    timerfd_settime, a moment: went by\n\
+                    timerfd_gettime behind an hour: 3600\n\
+                    poll for ever, of a timerfd: went by\n\
+                    timerfd, once more: went by\n\
+                    times: 1\n\
+                    alarm of a second, within an hour: rang, left 3599\n\
                     clock_nanosleep, a moment: went by\n\
                     futex, a moment: went by\n\
-                    futex, a while: went by\n";
+                    futex, a while: went by\n\
+                    ppoll: went by\n\
+                    epoll_wait: went by\n\
+                    sigtimedwait: went by\n\
+                    pselect: went by\n\
+                    alarm, of the program before: went by\n";
     assert_eq!(ran.output, expected, "{ran:?}");
+    assert!(ran.took < Duration::from_secs(2), "{ran:?}");
 }
 
 const ESCAPES: &str = r#"

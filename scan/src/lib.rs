@@ -4,6 +4,7 @@
 //! done with it. The judge alone knows the rules, so that `open("/etc/shadow")` and `cat /etc/shadow` come to the same.
 
 mod bounded;
+mod codec;
 mod decode;
 mod expand;
 mod judge;

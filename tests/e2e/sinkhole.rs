@@ -115,11 +115,35 @@ fn what_is_posted_in_vain_elsewhere_is_answered_and_told() {
 }
 
 #[test]
+fn a_client_has_the_type_and_the_protocol_that_it_asks_for() {
+    let ran = sinking().python(
+        "import json, socket, ssl, urllib.request
+def get(accept):
+    asked = urllib.request.Request('https://api.example/v1/x', headers={'Accept': accept})
+    return urllib.request.urlopen(asked, timeout=5).read()
+print(json.loads(get('*/*'))['status'], json.loads(get('application/json'))['status'], get('text/html,*/*')[:15])
+for offered in (['h2', 'http/1.1'], ['h2'], []):
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(offered)
+    plain = socket.create_connection(('api.example', 443), 5)
+    sealed = context.wrap_socket(plain, server_hostname='api.example')
+    sealed.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')
+    print(sealed.selected_alpn_protocol(), sealed.recv(12))",
+    );
+    ran.expect_code(0);
+    let expected = "ok ok b'<!doctype html>'\n\
+                    http/1.1 b'HTTP/1.1 200'\n\
+                    None b'HTTP/1.1 200'\n\
+                    None b'HTTP/1.1 200'\n";
+    ran.expect(ran.stdout == expected, "what it asks for");
+}
+
+#[test]
 fn requests_of_one_connection_are_told_apart() {
     let ran = sinking().python(
         "import http.client
 server = http.client.HTTPConnection('plain.example', 8080, timeout=5)
-for method, path, body in (('GET', '/a.json', None), ('PUT', '/b', b'content'), ('HEAD', '/', None)):
+for method, path, body in (('GET', '/a.json', None), ('PUT', '/b', b'content'), ('HEAD', '/b.html', None)):
     server.request(method, path, body)
     answer = server.getresponse()
     print(answer.status, answer.getheader('Content-Type'), answer.read())
@@ -136,7 +160,7 @@ print(server.getresponse().read())",
     let told = with(&ran, "plain.example");
     let requests: Vec<_> = told.iter().map(|one| &one["request"]).collect();
     ran.expect(
-        requests == ["GET /a.json", "PUT /b", "HEAD /", "POST /pieces"],
+        requests == ["GET /a.json", "PUT /b", "HEAD /b.html", "POST /pieces"],
         "each request",
     );
     ran.expect(has(&told[1]["content"], "content"), "with its body");

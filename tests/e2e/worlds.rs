@@ -59,7 +59,15 @@ fn go(body: &str) -> Program {
 /// Compiled outside, with the usual headers.
 fn c(body: &str) -> Program {
     let headers = [
-        "fcntl.h", "stdio.h", "stdlib.h", "string.h", "time.h", "unistd.h",
+        "fcntl.h",
+        "signal.h",
+        "stdio.h",
+        "stdlib.h",
+        "string.h",
+        "sys/time.h",
+        "sys/timerfd.h",
+        "time.h",
+        "unistd.h",
     ];
     let headers: String = headers
         .iter()
@@ -68,7 +76,10 @@ fn c(body: &str) -> Program {
     Program {
         files: vec![(
             "program.c",
-            format!("{headers}int main(void) {{ {body} return 0; }}\n"),
+            format!(
+                "{headers}static void nothing(int signal) {{ (void)signal; }}\n\
+                 int main(void) {{ (void)nothing; {body} return 0; }}\n"
+            ),
         )],
         command: vec!["./program"],
     }
@@ -219,6 +230,24 @@ fn a_long_sleep_does_not_hide_what_comes_after_in_node() {
         "patience",
         "time-dependent",
         "renamed /workspace/program.js",
+    );
+}
+
+/// Each way to have the kernel wait for a day, one after the other: nothing of the program runs until then.
+const TIMERS: &str = "signal(SIGALRM, nothing); alarm(86400); pause(); \
+     struct itimerval day = {{0, 0}, {86400, 0}}; setitimer(ITIMER_REAL, &day, NULL); pause(); \
+     timer_t timer; struct itimerspec later = {{0, 0}, {86400, 0}}; timer_create(CLOCK_BOOTTIME, NULL, &timer); \
+     timer_settime(timer, 0, &later, NULL); pause(); \
+     unsigned long times; int fd = timerfd_create(CLOCK_MONOTONIC, 0); \
+     timerfd_settime(fd, 0, &later, NULL); if (read(fd, &times, sizeof times) < 0) return 1;";
+
+#[test]
+fn a_timer_does_not_hide_what_comes_after() {
+    found(
+        &c(&format!("{TIMERS} unlink(\"program.c\");")),
+        "patience",
+        "time-dependent",
+        "removed /workspace/program.c",
     );
 }
 

@@ -24,13 +24,12 @@ pub fn program() -> Result<Vec<FilterInstruction>, FilterError> {
     let mut program = vec![load(NUMBER)];
     for timed in CALLS {
         let block = match timed.uses {
-            TimeUse::Tells { .. } => vec![traced()],
+            TimeUse::Tells { .. } | TimeUse::Timer(_) => vec![traced()],
             TimeUse::Waits {
                 timeout, millis, ..
             } if millis => unless_positive(timeout),
             TimeUse::Waits { timeout, .. } if timed.number == libc::SYS_futex => futex(timeout)?,
             TimeUse::Waits { timeout, .. } => unless_null(timeout),
-            TimeUse::Sets => vec![traced()],
         };
         program.push(if_equal(number(timed.number), 1, 0));
         program.push(jump(block.len())?);

@@ -35,8 +35,29 @@ pub enum TimeUse {
         /// The place for what is left of the time.
         left: LeftTime,
     },
-    /// Sets a timer, timerfd_settime(2) and timer_settime(2): argument 1 has the flags, argument 2 the times.
-    Sets,
+    /// Asks for a timer, or for what is left of one.
+    Timer(TimerUse),
+}
+
+/// The use that a call makes of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerUse {
+    /// alarm(2).
+    Alarm,
+    /// setitimer(2).
+    SetInterval,
+    /// getitimer(2).
+    Interval,
+    /// timer_create(2).
+    Create,
+    /// timer_settime(2).
+    Set,
+    /// timer_gettime(2).
+    Left,
+    /// timer_delete(2).
+    Delete,
+    /// timerfd_settime(2): argument 1 has the flags, argument 2 the times.
+    SetDescriptor,
 }
 
 /// The form of a time in memory.
@@ -92,10 +113,10 @@ const fn tells(number: c_long, form: TimeForm) -> TimedCall {
     }
 }
 
-const fn sets(number: c_long) -> TimedCall {
+const fn timer(number: c_long, uses: TimerUse) -> TimedCall {
     TimedCall {
         number,
-        uses: TimeUse::Sets,
+        uses: TimeUse::Timer(uses),
     }
 }
 
@@ -139,8 +160,14 @@ pub const CALLS: &[TimedCall] = &[
         -libc::ETIMEDOUT,
         LeftTime::Untold,
     ),
-    sets(libc::SYS_timerfd_settime),
-    sets(libc::SYS_timer_settime),
+    timer(libc::SYS_alarm, TimerUse::Alarm),
+    timer(libc::SYS_setitimer, TimerUse::SetInterval),
+    timer(libc::SYS_getitimer, TimerUse::Interval),
+    timer(libc::SYS_timer_create, TimerUse::Create),
+    timer(libc::SYS_timer_settime, TimerUse::Set),
+    timer(libc::SYS_timer_gettime, TimerUse::Left),
+    timer(libc::SYS_timer_delete, TimerUse::Delete),
+    timer(libc::SYS_timerfd_settime, TimerUse::SetDescriptor),
 ];
 
 /// The call of this number, if it has to do with time.

@@ -57,14 +57,14 @@ impl JailTime {
             .saturating_sub(Self::host_after(kind, 0))
     }
 
-    /// Lets the time until `deadline` go by; `false` when the run is over before.
-    pub fn go_to(&mut self, deadline: i64) -> bool {
+    /// Lets the time until `deadline` go by, and answers how much that is; `None` when the run is over before.
+    pub fn go_to(&mut self, deadline: i64) -> Option<i64> {
         if self.over.is_some_and(|over| deadline > over) {
-            return false;
+            return None;
         }
         let gone = deadline.saturating_sub(self.now()).max(0);
         self.gone_by = self.gone_by.saturating_add(gone);
-        true
+        Some(gone)
     }
 
     fn before_host(&self, kind: ClockKind) -> i64 {

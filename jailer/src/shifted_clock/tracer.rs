@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
 use super::ShiftedClock;
-use super::calls::{self, ClockKind, SECOND, SplitTime, TimeForm, TimeUse, TimedCall};
+use super::calls::{self, ClockKind, SECOND, SplitTime, TimeForm, TimeUse, TimedCall, TimerUse};
 use super::idle::{self, IdleWatch};
 use super::memory;
 use super::time::JailTime;
+use super::timers::{JailTimers, NewTimer};
 use super::wait::{self, SlicedWait};
 use crate::sys;
 use crate::sys::trace::{self, Registers};
@@ -25,6 +28,10 @@ const RESTARTS: [i64; 4] = [-512, -513, NO_HANDLER, RESTART_BLOCK];
 const NO_HANDLER: i64 = -514;
 /// `ERESTART_RESTARTBLOCK`: the same, but for the rest of the slice that the kernel has kept.
 const RESTART_BLOCK: i64 = -516;
+/// The time between two looks at timers, on the host.
+const TICK: Duration = Duration::from_millis(4);
+/// The first pause of a thread that looks for stops instead of waiting for one.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 /// The signals that stop a process.
 const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
@@ -43,14 +50,19 @@ enum TaskState {
     Waits(SlicedWait),
     /// A wait that goes on with the same call once more.
     WillWait(SlicedWait),
-    /// Sets a timer, whose time was changed at this place.
+    /// Sets the descriptor of a timer, whose time was changed at this place.
     Sets(u64, Vec<u8>, [u64; 6]),
+    /// Makes a timer.
+    Makes(NewTimer),
 }
 
 /// Follows a program and all that it starts.
 pub struct ClockTracer {
     time: JailTime,
     idle: IdleWatch,
+    timers: JailTimers,
+    /// The last time that timers were looked at.
+    ticked: Instant,
     tasks: BTreeMap<libc::pid_t, FollowedTask>,
     is_over: Arc<AtomicBool>,
 }
@@ -66,6 +78,8 @@ impl ClockTracer {
         Ok(ClockTracer {
             time: JailTime::start(clock),
             idle: IdleWatch::new(clock.is_answered),
+            timers: JailTimers::default(),
+            ticked: Instant::now(),
             tasks: BTreeMap::from([(program, FollowedTask::default())]),
             is_over,
         })
@@ -74,9 +88,10 @@ impl ClockTracer {
     /// Answers every stop until nothing is left.
     pub fn follow(mut self) {
         // ECHILD when the last one is gone.
-        while let Ok((task, status)) = trace::wait_for_followed() {
+        while let Ok((task, status)) = self.next_stop() {
             if status & 0xff != 0x7f {
                 self.tasks.remove(&task);
+                self.timers.ended(task);
                 continue;
             }
             let (signal, event) = ((status >> 8) & 0xff, status >> 16);
@@ -86,6 +101,25 @@ impl ClockTracer {
                 // Nobody goes on with the host's clock, or stays where they are.
                 Err(_) => drop(sys::kill(task, libc::SIGKILL)),
             }
+        }
+    }
+
+    /// The next task that stops or ends. As long as timers are set, they are looked at meanwhile.
+    fn next_stop(&mut self) -> Result<(libc::pid_t, i32), Errno> {
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            if self.timers.is_empty() {
+                return trace::wait_for_followed();
+            }
+            if self.ticked.elapsed() >= TICK {
+                self.timers_go_off();
+                self.ticked = Instant::now();
+            }
+            if let Some(stop) = trace::stopped_already()? {
+                return Ok(stop);
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(TICK);
         }
     }
 
@@ -116,6 +150,7 @@ impl ClockTracer {
         self.tasks
             .retain(|other, _| u64::try_from(*other) != Ok(before));
         self.tasks.insert(task, FollowedTask::default());
+        self.timers.executed(task);
         memory::hide_clocks(task, trace::registers(task)?.stack())
     }
 
@@ -154,7 +189,7 @@ impl ClockTracer {
                 return trace::go_on(task, 0);
             }
             TimeUse::Waits { .. } => self.wait(task, call, &mut registers),
-            TimeUse::Sets => self.set(task, &mut registers),
+            TimeUse::Timer(uses) => self.timer(task, uses, &mut registers),
         };
         match done {
             Ok(true) => {
@@ -244,7 +279,34 @@ impl ClockTracer {
         Ok(true)
     }
 
-    /// A timer that is to go off at a moment goes off when the host's clock is there; one that goes off after a while needs nothing.
+    /// A timer that ends in a signal is kept here; the others are the kernel's.
+    fn timer(
+        &mut self,
+        task: libc::pid_t,
+        uses: TimerUse,
+        registers: &mut Registers,
+    ) -> Result<bool, Errno> {
+        let arguments = registers.arguments();
+        if let Some(answer) = self.timers.answer(task, uses, arguments, &self.time)? {
+            registers.skip(answer);
+            trace::set_registers(task, registers)?;
+            return Ok(false);
+        }
+        match uses {
+            TimerUse::Create => {
+                let new = NewTimer::read(task, arguments)?;
+                let is_kept = new.is_some();
+                if let Some(new) = new {
+                    *self.state(task) = TaskState::Makes(new);
+                }
+                Ok(is_kept)
+            }
+            TimerUse::SetDescriptor => self.set(task, registers),
+            _ => Ok(false),
+        }
+    }
+
+    /// A descriptor that is to be ready at a moment is ready when the host's clock is there; after a while needs nothing.
     fn set(&mut self, task: libc::pid_t, registers: &mut Registers) -> Result<bool, Errno> {
         let arguments = registers.arguments();
         let until = u64::from(libc::TIMER_ABSTIME.cast_unsigned());
@@ -280,7 +342,10 @@ impl ClockTracer {
                 registers.set_arguments(arguments);
                 trace::set_registers(task, &registers)
             }
-            TaskState::Runs | TaskState::WillWait(_) => Ok(()),
+            TaskState::Makes(new) if trace::registers(task)?.answer() == 0 => {
+                self.timers.made(task, &new)
+            }
+            TaskState::Makes(_) | TaskState::Runs | TaskState::WillWait(_) => Ok(()),
         }
     }
 
@@ -309,8 +374,12 @@ impl ClockTracer {
 
     /// Lets the rest of a wait go by, where it is the next thing to happen and nothing runs meanwhile.
     fn goes_by(&mut self, task: libc::pid_t, wait: &SlicedWait) -> bool {
-        let (is_first, others) = self.beside(task, wait);
-        is_first && self.idle.is_quiet(others.into_iter()) && self.go_to(wait.deadline)
+        let (is_first, others) = self.beside(Some(task), wait.deadline);
+        is_first
+            && self.is_before_timers(wait.deadline)
+            && self.idle.is_quiet(others.into_iter())
+            && self.nobody_is_called()
+            && self.go_to(wait.deadline)
     }
 
     /// The same for a sleep that has not begun, where every other task waits for a later time: nothing could wake one of them, or
@@ -319,29 +388,60 @@ impl ClockTracer {
         if !wait.is_sleep() || !self.idle.is_of_jail() {
             return false;
         }
-        let (is_first, others) = self.beside(task, wait);
-        is_first && others.is_empty() && self.go_to(wait.deadline)
+        let (is_first, others) = self.beside(Some(task), wait.deadline);
+        is_first
+            && others.is_empty()
+            && self.is_before_timers(wait.deadline)
+            && !idle::is_called(task)
+            && self.go_to(wait.deadline)
+    }
+
+    /// Has timers go off whose time has come; and lets the time until the next one go by, under the same conditions.
+    fn timers_go_off(&mut self) {
+        self.timers.go_off(self.time.now());
+        let Some(next) = self.timers.next(self.time.now()) else {
+            return;
+        };
+        let (is_first, others) = self.beside(None, next);
+        let goes = is_first
+            && self.idle.is_quiet(others.into_iter())
+            && self.nobody_is_called()
+            && self.go_to(next);
+        if goes {
+            self.timers.go_off(self.time.now());
+        }
+    }
+
+    /// True when no task has a signal before it that has not reached it yet.
+    fn nobody_is_called(&self) -> bool {
+        !self.tasks.keys().any(|task| idle::is_called(*task))
+    }
+
+    fn is_before_timers(&mut self, deadline: i64) -> bool {
+        let next = self.timers.next(self.time.now());
+        next.is_none_or(|next| next >= deadline)
     }
 
     /// True when no other task waits for an earlier time; and the tasks that wait for none.
-    fn beside(&self, task: libc::pid_t, wait: &SlicedWait) -> (bool, Vec<libc::pid_t>) {
+    fn beside(&self, task: Option<libc::pid_t>, deadline: i64) -> (bool, Vec<libc::pid_t>) {
         let (mut is_first, mut others) = (true, Vec::new());
-        for (other, followed) in self.tasks.iter().filter(|(other, _)| **other != task) {
+        for (other, followed) in self.tasks.iter().filter(|(other, _)| Some(**other) != task) {
             match &followed.at {
                 TaskState::Waits(other) | TaskState::WillWait(other) => {
-                    is_first &= other.deadline >= wait.deadline;
+                    is_first &= other.deadline >= deadline;
                 }
-                TaskState::Runs | TaskState::Sets(..) => others.push(*other),
+                TaskState::Runs | TaskState::Sets(..) | TaskState::Makes(_) => others.push(*other),
             }
         }
         (is_first, others)
     }
 
     fn go_to(&mut self, deadline: i64) -> bool {
-        let goes = self.time.go_to(deadline);
-        if !goes {
-            self.is_over.store(true, Ordering::Relaxed);
+        let gone = self.time.go_to(deadline);
+        match gone {
+            Some(gone) => self.timers.go_by(gone),
+            None => self.is_over.store(true, Ordering::Relaxed),
         }
-        goes
+        gone.is_some()
     }
 }

@@ -8,7 +8,9 @@ use super::memory;
 use super::time::JailTime;
 use crate::sys::trace::Registers;
 
-/// A slice of a wait, in nanoseconds of the host.
+/// The first slice of a wait, in nanoseconds of the host; each is twice as long as the one before.
+const FIRST_SLICE: i64 = 1_000_000;
+/// The longest slice.
 const SLICE: i64 = 5_000_000;
 /// Below what a function may use under its stack pointer. What was there is put back.
 const BELOW_STACK: u64 = 512;
@@ -24,6 +26,8 @@ pub struct SlicedWait {
     pub next: u64,
     /// On the jail's clock.
     pub deadline: i64,
+    /// The next slice.
+    slice: i64,
     arguments: [u64; 6],
     /// The argument that has the time, and whether it is a number of milliseconds.
     timeout: (usize, bool),
@@ -78,6 +82,7 @@ impl SlicedWait {
             number: call.number,
             next: registers.next(),
             deadline: time.now().saturating_add(rest),
+            slice: FIRST_SLICE,
             arguments,
             timeout: (timeout, millis),
             over,
@@ -99,7 +104,9 @@ impl SlicedWait {
         registers: &mut Registers,
         time: &JailTime,
     ) -> Result<(), Errno> {
-        let rest = self.deadline.saturating_sub(time.now()).clamp(0, SLICE);
+        let rest = self.deadline.saturating_sub(time.now());
+        let rest = rest.clamp(0, self.slice);
+        self.slice = (2 * self.slice).min(SLICE);
         let mut arguments = self.arguments;
         let (timeout, millis) = self.timeout;
         if millis {

@@ -144,9 +144,18 @@ pub fn set_registers(pid: libc::pid_t, registers: &Registers) -> Result<()> {
 
 /// Waits for any task that this thread follows, and for no child of the process: its number and the status of wait(2).
 pub fn wait_for_followed() -> Result<(libc::pid_t, i32)> {
+    wait(0)
+}
+
+/// The same without waiting; `None` when no task has stopped.
+pub fn stopped_already() -> Result<Option<(libc::pid_t, i32)>> {
+    wait(libc::WNOHANG).map(|(task, status)| (task != 0).then_some((task, status)))
+}
+
+fn wait(options: i32) -> Result<(libc::pid_t, i32)> {
     let mut status = 0_i32;
     let place = word((&raw mut status) as usize);
-    let options = Word::from(libc::__WALL | libc::__WNOTHREAD);
+    let options = Word::from(libc::__WALL | libc::__WNOTHREAD | options);
     loop {
         match call(libc::SYS_wait4, [-1, place, options, 0, 0, 0]) {
             Err(Errno::EINTR) => {}

@@ -1,14 +1,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/times.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,47 +47,116 @@ static void wait_for_signal(void) {
     while (!rang) sigsuspend(&none);
 }
 
-int main(void) {
-    sigset_t alarm_only;
+static pthread_t main_thread;
+static volatile sig_atomic_t value;
+static void with_value(int signal, siginfo_t *info, void *context) {
+    (void)signal; (void)context;
+    value = info->si_code == SI_TIMER ? info->si_value.sival_int : -1;
+    rang = 1;
+}
+static void by_thread(union sigval of) { value = of.sival_int; rang = 1; pthread_kill(main_thread, SIGUSR1); }
+
+int main(int argc, char **argv) {
+    sigset_t blocked;
     struct sigaction action;
+    main_thread = pthread_self();
     memset(&action, 0, sizeof action);
     action.sa_handler = rings;
     sigaction(SIGALRM, &action, NULL);
-    sigemptyset(&alarm_only);
-    sigaddset(&alarm_only, SIGALRM);
-    sigprocmask(SIG_BLOCK, &alarm_only, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGALRM);
+    sigaddset(&blocked, SIGUSR1);
+    sigaddset(&blocked, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    if (argc > 1) {
+        begin(); wait_for_signal(); end("alarm, of the program before");
+        return 0;
+    }
 
-    struct itimerval soon = {{0, 0}, {0, 50000}};
-    begin(); setitimer(ITIMER_REAL, &soon, NULL); wait_for_signal(); end("setitimer");
-    begin(); alarm(1); wait_for_signal(); end("alarm");
+    struct itimerval hour_and_minute = {{60, 0}, {3600, 0}}, was;
+    begin(); setitimer(ITIMER_REAL, &hour_and_minute, NULL); wait_for_signal(); end("setitimer");
+    begin(); wait_for_signal(); end("setitimer, once more");
+    getitimer(ITIMER_REAL, &was);
+    printf("getitimer: %ld of %ld\n", (long)was.it_value.tv_sec + 1, (long)was.it_interval.tv_sec);
+    printf("alarm: %u were left\n", alarm(86400));
+    begin(); wait_for_signal(); end("alarm");
+    alarm(1000);
+    fflush(stdout);
+    if (fork() == 0) { printf("alarm of a child: %u\n", alarm(0)); fflush(stdout); _exit(0); }
+    wait(NULL);
+    printf("alarm: %u left\n", alarm(0));
 
     timer_t timer;
     timer_create(CLOCK_REALTIME, NULL, &timer);
-    struct itimerspec at = {{0, 0}, {0, 50000000}};
+    struct itimerspec at = {{0, 0}, {3600, 0}}, left;
     begin(); timer_settime(timer, 0, &at, NULL); wait_for_signal(); end("timer_settime, a while");
-    at.it_value = after(0.05);
+    at.it_value = after(3600);
     begin(); timer_settime(timer, TIMER_ABSTIME, &at, NULL); wait_for_signal(); end("timer_settime, a moment");
+    at.it_value = (struct timespec){7200, 0};
+    timer_settime(timer, 0, &at, NULL);
+    struct timespec hour = {3600, 0};
+    begin(); nanosleep(&hour, NULL); end("nanosleep");
+    timer_gettime(timer, &left);
+    printf("timer_gettime behind an hour: %ld\n", (long)left.it_value.tv_sec + 1);
+    timer_delete(timer);
+
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGUSR2;
+    event.sigev_value.sival_int = 42;
+    action.sa_sigaction = with_value;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGUSR2, &action, NULL);
+    timer_create(CLOCK_MONOTONIC, &event, &timer);
+    at.it_value = (struct timespec){3600, 0};
+    begin(); timer_settime(timer, 0, &at, NULL); wait_for_signal(); end("timer_settime, a signal");
+    printf("value: %d\n", (int)value);
+    event.sigev_notify = SIGEV_THREAD;
+    event.sigev_notify_function = by_thread;
+    event.sigev_value.sival_int = 43;
+    timer_create(CLOCK_MONOTONIC, &event, &timer);
+    begin(); timer_settime(timer, 0, &at, NULL); wait_for_signal(); end("timer_settime, a thread");
+    printf("value: %d\n", (int)value);
+
+    /* Of its own processor time. */
+    event.sigev_notify = SIGEV_SIGNAL;
+    timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer);
+    at.it_value = (struct timespec){0, 20000000};
+    rang = 0; timer_settime(timer, 0, &at, NULL);
+    sigdelset(&blocked, SIGALRM); sigdelset(&blocked, SIGUSR1);
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    while (!rang) {}
+    printf("processor time: rang\n");
 
     uint64_t times;
     int fd = timerfd_create(CLOCK_REALTIME, 0);
-    at.it_value = (struct timespec){0, 50000000};
+    at.it_value = (struct timespec){3600, 0};
     begin(); timerfd_settime(fd, 0, &at, NULL); read(fd, &times, 8); end("timerfd_settime, a while");
-    at.it_value = after(0.05);
+    at.it_value = after(3600);
     begin(); timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL); read(fd, &times, 8); end("timerfd_settime, a moment");
-
-    /* What is left of a timer, and a moment of it, are the host's. */
-    struct itimerspec left;
     at.it_value = (struct timespec){7200, 0};
+    at.it_interval = (struct timespec){60, 0};
     timerfd_settime(fd, 0, &at, NULL);
-    struct timespec hour = {3600, 0};
-    begin(); nanosleep(&hour, NULL); end("nanosleep");
+    nanosleep(&hour, NULL);
     timerfd_gettime(fd, &left);
-    printf("timerfd_gettime behind an hour: %s\n", left.it_value.tv_sec > 7000 ? "two hours are left" : "one hour is left");
-    alarm(1);
-    sigprocmask(SIG_UNBLOCK, &alarm_only, NULL);
-    rang = 0; nanosleep(&hour, NULL);
-    printf("alarm of a second, behind an hour: %s\n", rang ? "rang" : "did not ring");
-    alarm(0);
+    printf("timerfd_gettime behind an hour: %ld\n", (long)left.it_value.tv_sec + 1);
+    struct pollfd ready = {fd, POLLIN, 0};
+    begin(); poll(&ready, 1, -1); end("poll for ever, of a timerfd");
+    read(fd, &times, 8);
+    begin(); read(fd, &times, 8); end("timerfd, once more");
+    printf("times: %d\n", (int)times);
+    close(fd);
+
+    /* Whatever comes first. */
+    rang = 0; alarm(1);
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    blocked = (sigset_t){0}; sigaddset(&blocked, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    struct timespec rest;
+    int slept = nanosleep(&hour, &rest);
+    printf("alarm of a second, within an hour: %s, left %ld\n", rang && slept ? "rang" : "did not ring", (long)rest.tv_sec + 1);
 
     struct timespec moment = after(3600);
     begin(); clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &moment, NULL); end("clock_nanosleep, a moment");
@@ -91,5 +164,18 @@ int main(void) {
     moment = after(3600);
     begin(); syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 0, &moment, NULL, FUTEX_BITSET_MATCH_ANY); end("futex, a moment");
     begin(); syscall(SYS_futex, &word, FUTEX_WAIT, 0, &hour, NULL, 0); end("futex, a while");
-    return 0;
+    begin(); ready = (struct pollfd){-1, 0, 0}; ppoll(&ready, 1, &hour, NULL); end("ppoll");
+    int set = epoll_create1(0);
+    struct epoll_event got;
+    begin(); epoll_wait(set, &got, 1, 3600000); end("epoll_wait");
+    sigset_t none;
+    sigemptyset(&none);
+    begin(); sigtimedwait(&none, NULL, &hour); end("sigtimedwait");
+    begin(); pselect(0, NULL, NULL, NULL, &hour, NULL); end("pselect");
+
+    fflush(stdout);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    alarm(3600);
+    execv(argv[0], (char *[]){argv[0], "again", NULL});
+    return 1;
 }

@@ -5,9 +5,9 @@ use ruff_python_ast::{self as ast, Expr};
 use super::fold;
 use super::library::{self, Does};
 use super::walk::{Walk, is_open};
-use crate::expand::COMPRESSED;
+use crate::codec::{self, Codec, Decoding};
 use crate::value::{Handle, Origins, Value};
-use crate::{Language, decode, rule};
+use crate::{Language, rule};
 
 /// A call with its arguments.
 pub struct Call<'c> {
@@ -413,7 +413,18 @@ impl Walk<'_, '_> {
     fn computes(&mut self, does: Does, call: &Call) -> Value {
         let first = call.first();
         match does {
-            Does::Decode(how) => self.decoded(how, &first),
+            Does::Decode(codec) => self.decoded(codec, &first),
+            Does::DecodeBy => match coded(call) {
+                (data, Some(codec)) => self.decoded(codec, &data),
+                (data, None) => data,
+            },
+            // Letters that are moved by thirteen come back by the same way.
+            Does::EncodeBy => match coded(call) {
+                (data, Some(codec)) if std::ptr::eq(codec, &raw const codec::ROT13) => {
+                    self.decoded(codec, &data)
+                }
+                (data, _) => data,
+            },
             Does::Characters => {
                 let char = first
                     .number
@@ -435,7 +446,7 @@ impl Walk<'_, '_> {
                     Value::number(i64::from(u32::from(char)))
                 }),
             Does::Bytes => match (&first.items, first.exact()) {
-                (Some(items), _) => bytes(items).tainted(&first).also(Origins::HIDDEN),
+                (Some(items), _) => fold::bytes(items).tainted(&first).also(Origins::HIDDEN),
                 (_, Some(_)) => first,
                 _ => Value {
                     large: first.number.is_some_and(|number| number >= 10_000),
@@ -457,7 +468,7 @@ impl Walk<'_, '_> {
             Does::Replace => replaced(call),
             Does::Split => call.of.exact().map_or_else(
                 || call.of.derived(),
-                |text| split(text, &first).tainted(&call.of),
+                |text| fold::split(text, &first).tainted(&call.of),
             ),
             Does::Clock => Value::from(Origins::CLOCK),
             Does::Environment => self.item(&Value::named("os.environ"), &first, true),
@@ -487,19 +498,28 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn decoded(&mut self, how: &str, data: &Value) -> Value {
+    fn decoded(&mut self, codec: &Codec, data: &Value) -> Value {
         self.judge.spend(data.known().map_or(0, str::len) / 16);
-        match how {
-            "base64" => fold::decoded(data, how, decode::base64),
-            "hexadecimal digits" => fold::decoded(data, how, decode::hex),
-            "rot13" => fold::decoded(data, how, |text| Some(decode::rot13(text).into_bytes())),
-            COMPRESSED => {
+        match codec.decoding {
+            Decoding::Plain(decode) => fold::decoded(data, codec, decode),
+            Decoding::Expanding => {
                 let expanded = self.judge.expanded(data);
-                fold::decoded(data, how, |_| expanded.clone())
+                fold::decoded(data, codec, |_| expanded.clone())
             }
-            how => fold::decoded(data, how, |_| None),
         }
     }
+}
+
+/// The data of codecs.decode() or of the method, and the codec that it names.
+fn coded(call: &Call) -> (Value, Option<&'static Codec>) {
+    let is_method = !call.name.starts_with("codecs.");
+    let name = call.argument(usize::from(!is_method), "encoding");
+    let data = if is_method {
+        call.of.clone()
+    } else {
+        call.first()
+    };
+    (data, name.exact().and_then(Codec::named))
 }
 
 /// Host and port of an address: a pair, or the first two arguments.
@@ -556,19 +576,6 @@ fn joined(call: &Call) -> Value {
     Value::text(&text).tainted(&call.result())
 }
 
-/// Numbers as the bytes that they are.
-fn bytes(items: &[Value]) -> Value {
-    let chars: Option<String> = items
-        .iter()
-        .map(|item| {
-            item.number
-                .and_then(|number| u8::try_from(number).ok())
-                .map(char::from)
-        })
-        .collect();
-    chars.map_or_else(Value::default, |chars| Value::text(&chars))
-}
-
 fn replaced(call: &Call) -> Value {
     let (from, to) = (call.first(), call.argument(1, ""));
     match (call.of.exact(), from.exact(), to.exact()) {
@@ -577,12 +584,4 @@ fn replaced(call: &Call) -> Value {
         }
         _ => call.of.derived(),
     }
-}
-
-fn split(text: &str, by: &Value) -> Value {
-    let parts: Vec<Value> = match by.exact().filter(|by| !by.is_empty()) {
-        Some(by) => text.split(by).map(Value::text).collect(),
-        None => text.split_whitespace().map(Value::text).collect(),
-    };
-    Value::list(parts)
 }

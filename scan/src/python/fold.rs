@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use ruff_python_ast::Operator;
 
+use crate::codec::Codec;
 use crate::decode;
 use crate::value::{HOLE, LONGEST, Origins, Value};
 
@@ -224,17 +225,42 @@ pub fn slice(value: &Value, (start, end, step): (Option<i64>, Option<i64>, Optio
 }
 
 /// Data that is decoded: its text where it can be had, and in words how.
-pub fn decoded(value: &Value, how: &str, decode: impl Fn(&str) -> Option<Vec<u8>>) -> Value {
-    let bytes = value.exact().map_or(0, str::len);
-    let words = match bytes {
-        0 => format!("data as {how}"),
-        bytes => format!("{bytes} bytes of {how}"),
-    };
+pub fn decoded(value: &Value, codec: &Codec, decode: impl Fn(&str) -> Option<Vec<u8>>) -> Value {
     let text = value.exact().and_then(decode).map(decode::as_text);
+    if codec.is_common && (text.is_none() || text.as_deref() == value.exact()) {
+        return value.clone();
+    }
     let mut result = text
         .map_or_else(Value::default, |text| Value::text(&text))
         .tainted(value)
         .also(Origins::DECODED);
-    result.decoded = Some(value.decoded.clone().unwrap_or_else(|| words.into()));
+    result.decoded = Some(
+        value
+            .decoded
+            .clone()
+            .unwrap_or_else(|| codec.words_for(value).into()),
+    );
     result
+}
+
+/// Numbers as the bytes that they are.
+pub fn bytes(items: &[Value]) -> Value {
+    let chars: Option<String> = items
+        .iter()
+        .map(|item| {
+            item.number
+                .and_then(|number| u8::try_from(number).ok())
+                .map(char::from)
+        })
+        .collect();
+    chars.map_or_else(Value::default, |chars| Value::text(&chars))
+}
+
+/// The parts of a text, between blanks or another text.
+pub fn split(text: &str, by: &Value) -> Value {
+    let parts: Vec<Value> = match by.exact().filter(|by| !by.is_empty()) {
+        Some(by) => text.split(by).map(Value::text).collect(),
+        None => text.split_whitespace().map(Value::text).collect(),
+    };
+    Value::list(parts)
 }

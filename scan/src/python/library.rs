@@ -1,6 +1,6 @@
 //! The functions of Python's library, and of the usual packages, by what they do.
 
-use crate::expand::COMPRESSED;
+use crate::codec::{self, Codec};
 use crate::rule::{self, Rule};
 
 /// The act of a function.
@@ -42,7 +42,9 @@ pub enum Does {
     Receive,
     Duplicate,
     // Computes.
-    Decode(&'static str),
+    Decode(&'static Codec),
+    DecodeBy,
+    EncodeBy,
     Characters,
     Ordinal,
     Bytes,
@@ -195,26 +197,12 @@ fn network(name: &str) -> Option<Does> {
 }
 
 fn computes(name: &str) -> Option<Does> {
+    if let Some(codec) = Codec::of_function(name) {
+        return Some(Does::Decode(codec));
+    }
     Some(match name {
-        "base64.b64decode"
-        | "base64.urlsafe_b64decode"
-        | "base64.standard_b64decode"
-        | "base64.decodebytes"
-        | "binascii.a2b_base64" => Does::Decode("base64"),
-        "base64.b32decode" | "base64.b16decode" | "base64.b85decode" | "base64.a85decode" => {
-            Does::Decode("encoded data")
-        }
-        "bytes.fromhex" | "bytearray.fromhex" | "binascii.unhexlify" | "binascii.a2b_hex" => {
-            Does::Decode("hexadecimal digits")
-        }
-        "zlib.decompress"
-        | "zlib.decompressobj().decompress"
-        | "gzip.decompress"
-        | "bz2.decompress"
-        | "bz2.BZ2Decompressor().decompress"
-        | "lzma.decompress"
-        | "lzma.LZMADecompressor().decompress" => Does::Decode(COMPRESSED),
-        "codecs.decode" => Does::Decode("rot13"),
+        "codecs.decode" => Does::DecodeBy,
+        "codecs.encode" => Does::EncodeBy,
         "chr" => Does::Characters,
         "ord" => Does::Ordinal,
         "bytes" | "bytearray" => Does::Bytes,
@@ -310,9 +298,10 @@ pub fn method(name: &str) -> Option<Does> {
         "format" => Does::Format,
         "replace" => Does::Replace,
         "split" => Does::Split,
-        "encode" | "decode" | "strip" | "rstrip" | "lstrip" | "lower" | "as_posix" | "copy" => {
-            Does::Unchanged
-        }
+        "decode" => Does::DecodeBy,
+        "encode" => Does::EncodeBy,
+        "fromhex" => Does::Decode(&codec::HEX),
+        "strip" | "rstrip" | "lstrip" | "lower" | "as_posix" | "copy" => Does::Unchanged,
         "read" | "readlines" | "readline" => Does::Contents,
         _ => return None,
     })

@@ -169,6 +169,21 @@ const HONEST: &[&str] = &[
     "x = {}\nfor i in range(10):\n    x[i] = 'a' * 10",
 ];
 
+/// The same code in each codec, as CPython has encoded it.
+const CODED: &str = include_str!("coded.txt");
+
+#[test]
+fn what_is_executed_is_looked_at_in_whatever_codec_it_is() {
+    for coded in CODED.lines() {
+        let code =
+            format!("import base64, binascii, codecs, html, quopri, urllib.parse\nexec({coded})\n");
+        let rules = rules(&code);
+        for rule in ["executes-decoded", "writes-system"] {
+            assert!(rules.contains(&rule), "{rule}: {code}\n{rules:?}");
+        }
+    }
+}
+
 #[test]
 fn honest_scripts_have_no_findings() {
     for code in HONEST {

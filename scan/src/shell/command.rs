@@ -1,8 +1,9 @@
 //! Commands: the programs and builtins that do something, and what they print.
 
-use super::decoding::unpacks;
+use super::decoding::{self, unpacks};
 use super::options::Arguments;
 use super::walk::Walk;
+use crate::codec;
 use crate::judge::act::show;
 use crate::place::place;
 use crate::rule;
@@ -130,12 +131,8 @@ impl Walk<'_> {
                         .and_then(Value::known)
                         .is_some_and(|first| first.starts_with("-") && first.contains('e'));
                 let value = Value::text(&text).tainted(&all());
-                if escaped && text.matches("\\x").count() >= 3 {
-                    return Some(
-                        Value::text(&unescaped(&text))
-                            .tainted(&value)
-                            .also(Origins::HIDDEN),
-                    );
+                if escaped && let Some(letters) = decoding::written_in_numbers(name, &text) {
+                    return Some(Value::text(&letters).tainted(&value).also(Origins::HIDDEN));
                 }
                 value
             }
@@ -544,33 +541,10 @@ fn turned(words: &[Value], input: &Value) -> Option<Value> {
     let to = words.get(1)?.exact()?;
     let is_rot13 = to.to_ascii_lowercase().starts_with("n-za-m");
     let text = input.exact()?;
-    is_rot13.then(|| {
-        let mut value = Value::text(&decode::rot13(text))
-            .tainted(input)
-            .also(Origins::DECODED);
-        value.decoded = Some(format!("{} bytes of rot13", text.len()).into());
-        value
-    })
+    is_rot13.then(|| decoding::result(input, &codec::ROT13, decode::rot13(text)))
 }
 
 /// The words with blanks between them.
 pub fn text_of(words: &[Value]) -> String {
     words.iter().map(Value::shown).collect::<Vec<_>>().join(" ")
-}
-
-/// `\x41` as the letter that it is.
-fn unescaped(text: &str) -> String {
-    let mut parts = text.split("\\x");
-    let mut letters = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (number, rest) =
-            part.split_at(part.char_indices().nth(2).map_or(part.len(), |(at, _)| at));
-        letters.extend(
-            u32::from_str_radix(number, 16)
-                .ok()
-                .and_then(char::from_u32),
-        );
-        letters.push_str(rest);
-    }
-    letters
 }

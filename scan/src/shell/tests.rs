@@ -38,6 +38,27 @@ const RISKY: &[(&str, &str)] = &[
         "echo /Td6WFoAAATm1rRGAgAhARYAAAB0L+WjAQAIcm0gLXJmIC8KAAAAAObZQrxaZSs3AAEhCWwYxdUftvN9AQAAAAAEWVo= | base64 -d | xz -dc | sh",
         "destroys",
     ),
+    (r#"echo OJWSALLSMYQC6CQ= | base32 -d | sh"#, "destroys"),
+    (
+        r#"echo E9MI0BBICOG2U2G= | basenc --base32hex --decode | sh"#,
+        "destroys",
+    ),
+    (
+        r#"echo 726D202D7266202F0A | basenc -d --base16 | sh"#,
+        "destroys",
+    ),
+    (
+        r#"eval "$(printf '\162\155\040\055\162\146\040\057')""#,
+        "destroys",
+    ),
+    (
+        r#"eval "$(echo -e '\0162\0155\0040\0055\0162\0146\0040\0057')""#,
+        "destroys",
+    ),
+    (
+        r#"echo 'ez -es /' | tr A-Za-z N-ZA-Mn-za-m | sh"#,
+        "destroys",
+    ),
     ("x=$(echo aWQ= | base64 --decode); $x", "executes-decoded"),
     ("$'\\x72\\x6d\\x20' -rf /", "hides-name"),
     ("a=rm; b='-rf /'; $a $b", "destroys"),

@@ -21,6 +21,8 @@ use rustls::sign::{CertifiedKey, SigningKey};
 
 /// The name of the authority. That it is no authority of the world is no secret.
 const NAME: &str = "Local Trust Services Root R1";
+/// The protocol of the web that is spoken here, RFC 7301, section 6.
+const HTTP: &[u8] = b"http/1.1";
 /// Certificates that are kept for the next client that asks for the same name.
 const MOST_KEPT: usize = 256;
 
@@ -68,8 +70,13 @@ impl Authority {
         &self.certificate
     }
 
-    /// A server's side of TLS at this address, which is whoever the client asks for.
-    pub fn server(self: &Arc<Self>, address: IpAddr) -> Result<Arc<ServerConfig>, rustls::Error> {
+    /// A server's side of TLS at this address, which is whoever the client asks for. It speaks the protocol of those that are offered that
+    /// it knows; a client that offers others alone is left to choose.
+    pub fn server(
+        self: &Arc<Self>,
+        address: IpAddr,
+        hello: &ClientHello<'_>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let named = NamedByClient {
             authority: Arc::clone(self),
             address: address.to_canonical(),
@@ -77,7 +84,14 @@ impl Authority {
         let config = ServerConfig::builder_with_provider(Arc::clone(&self.provider));
         let config = config.with_safe_default_protocol_versions()?;
         let config = config.with_no_client_auth();
-        Ok(Arc::new(config.with_cert_resolver(Arc::new(named))))
+        let mut config = config.with_cert_resolver(Arc::new(named));
+        if hello
+            .alpn()
+            .is_some_and(|mut offered| offered.any(|one| one == HTTP))
+        {
+            config.alpn_protocols = vec![HTTP.to_vec()];
+        }
+        Ok(Arc::new(config))
     }
 
     /// The certificate for a name, or for an address where none was asked for.

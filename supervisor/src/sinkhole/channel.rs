@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::server::{Accepted, Acceptor, ClientHello};
 use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -135,35 +136,69 @@ impl Channel {
     }
 
     /// Takes off TLS, of which the first bytes were put back.
-    pub async fn take_off_tls(mut self, config: Arc<ServerConfig>) -> Result<Channel, NoTls> {
-        let failed = |tls: Option<&ServerConnection>, distrusts| NoTls {
-            name: tls
-                .and_then(ServerConnection::server_name)
-                .map(str::to_owned),
+    pub async fn take_off_tls(
+        mut self,
+        config: impl FnOnce(&ClientHello<'_>) -> Result<Arc<ServerConfig>, rustls::Error>,
+    ) -> Result<Channel, NoTls> {
+        let no_tls = |name: Option<&str>, distrusts| NoTls {
+            name: name.map(str::to_owned),
             distrusts,
         };
-        let tls = ServerConnection::new(config);
-        let mut tls = Box::new(tls.map_err(|_| failed(None, false))?);
+        let greeted = self.greeted().await.ok_or_else(|| no_tls(None, false))?;
+        let (name, config) = {
+            let hello = greeted.client_hello();
+            (hello.server_name().map(str::to_owned), config(&hello))
+        };
+        let name = name.as_deref();
+        let config = config.map_err(|_| no_tls(name, false))?;
+        let mut tls = match greeted.into_connection(config) {
+            Ok(tls) => Box::new(tls),
+            Err((_, mut alert)) => {
+                let mut sealed = Vec::new();
+                // A client that hears no alert is gone as well.
+                let _ = alert.write_all(&mut sealed);
+                let _ = write_to(&mut self.stream, &sealed).await;
+                return Err(no_tls(name, false));
+            }
+        };
+        let flushed = flush(&mut tls, &mut self.stream).await;
+        flushed.map_err(|_| no_tls(name, false))?;
+        let answered = name.is_some();
         while tls.is_handshaking() {
-            let answered = tls.server_name().is_some();
             let sealed = match self.read().await {
                 Ok(sealed) if !sealed.is_empty() => sealed,
-                _ => return Err(failed(Some(&tls), answered)),
+                _ => return Err(no_tls(name, answered)),
             };
             let opened = open(&mut tls, &sealed);
             let flushed = flush(&mut tls, &mut self.stream).await;
             if let Err(error) = opened {
                 let is_alert = matches!(error, rustls::Error::AlertReceived(_));
-                return Err(failed(Some(&tls), is_alert));
+                return Err(no_tls(name, is_alert));
             }
             if flushed.is_err() {
-                return Err(failed(Some(&tls), answered));
+                return Err(no_tls(name, answered));
             }
         }
         Ok(Channel {
             tls: Some(tls),
             ..self
         })
+    }
+
+    /// Reads a client's greeting; `None` of what is none, or not all of one.
+    async fn greeted(&mut self) -> Option<Accepted> {
+        let mut acceptor = Acceptor::default();
+        loop {
+            let sealed = self.read().await.ok().filter(|sealed| !sealed.is_empty())?;
+            let mut rest = sealed.as_slice();
+            while !rest.is_empty() {
+                acceptor.read_tls(&mut rest).ok()?;
+                if let Some(greeted) = acceptor.accept().ok()? {
+                    self.put_back(rest.to_vec());
+                    return Some(greeted);
+                }
+            }
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use turnkey_facts::SinkholeProtocol as Protocol;
 const LONGEST: usize = 8 << 10;
 /// The line for a client that waits, at a port that no protocol is known for.
 pub const GREETING: &[u8] = b"220 ready\r\n";
-/// The port at which the data of FTP is taken: any port is.
-const DATA_PORT: u16 = 20000;
+/// The port at which the data of FTP is taken: any port is. Who says nothing there waits for a file, which is empty.
+pub const DATA_PORT: u16 = 20000;
 
 /// The server's state.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Dialogue {
     line: Vec<u8>,
     /// A mail is being sent, which ends with a line of one dot.
     in_mail: bool,
+    /// Of IMAP, the tag of a command that goes on behind this line, and the bytes of the literal that are to come.
+    held: Option<(Vec<u8>, usize)>,
 }
 
 impl Dialogue {
@@ -56,6 +58,7 @@ impl Dialogue {
             to,
             line: Vec::new(),
             in_mail: false,
+            held: None,
         }
     }
 
@@ -75,6 +78,10 @@ impl Dialogue {
     pub fn answer(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut answer = Vec::new();
         for byte in bytes {
+            if let Some((_, left @ 1..)) = &mut self.held {
+                *left -= 1;
+                continue;
+            }
             self.line.push(*byte);
             if *byte == b'\n' || self.line.len() >= LONGEST {
                 let line = std::mem::take(&mut self.line);
@@ -90,8 +97,8 @@ impl Dialogue {
         match self.protocol {
             Protocol::Smtp => self.mail(line, &word).to_vec(),
             Protocol::Ftp => self.file_transfer(&word),
-            Protocol::Pop3 => b"+OK\r\n".to_vec(),
-            Protocol::Imap => [&tag(line), b" OK done\r\n".as_slice()].concat(),
+            Protocol::Pop3 => mailbox(&word, words.next().is_some()).to_vec(),
+            Protocol::Imap => self.mailboxes(line),
             Protocol::Redis if line.eq_ignore_ascii_case(b"PING") => b"+PONG\r\n".to_vec(),
             // A command is an array, which begins so; its parts have lines of their own.
             Protocol::Redis if line.first() == Some(&b'*') => b"+OK\r\n".to_vec(),
@@ -117,6 +124,38 @@ impl Dialogue {
         }
     }
 
+    /// IMAP, RFC 9051: an account that lets everybody in and is empty.
+    fn mailboxes(&mut self, line: &[u8]) -> Vec<u8> {
+        let mut words = line
+            .split(|byte| *byte == b' ')
+            .map(<[u8]>::to_ascii_uppercase);
+        let (own, command) = (tag(line), words.nth(1).unwrap_or_default());
+        let (tag, untagged): (_, &[u8]) = match self.held.take() {
+            Some((tag, _)) => (tag, b""),
+            None => (
+                own,
+                match command.as_slice() {
+                    b"CAPABILITY" => b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n",
+                    b"SELECT" | b"EXAMINE" => b"* FLAGS (\\Seen)\r\n* 0 EXISTS\r\n* 0 RECENT\r\n",
+                    b"LIST" => b"* LIST () \"/\" INBOX\r\n",
+                    b"SEARCH" => b"* SEARCH\r\n",
+                    b"LOGOUT" => b"* BYE\r\n",
+                    _ => b"",
+                },
+            ),
+        };
+        let (length, waits) = literal(line);
+        if length.is_some() || command == b"AUTHENTICATE" {
+            self.held = Some((tag, length.unwrap_or_default()));
+            return if waits {
+                b"+ go on\r\n".to_vec()
+            } else {
+                Vec::new()
+            };
+        }
+        [untagged, &tag, b" OK done\r\n"].concat()
+    }
+
     fn file_transfer(&self, word: &[u8]) -> Vec<u8> {
         let port = DATA_PORT;
         let text = match word {
@@ -140,6 +179,30 @@ impl Dialogue {
         };
         format!("{text}\r\n").into_bytes()
     }
+}
+
+/// POP3, RFC 1939, of a mailbox in which there is nothing: some answers have several lines.
+fn mailbox(word: &[u8], has_operand: bool) -> &'static [u8] {
+    match word {
+        b"STAT" => b"+OK 0 0\r\n",
+        b"CAPA" => b"+OK\r\nUSER\r\n.\r\n",
+        b"RETR" | b"TOP" => b"-ERR no such message\r\n",
+        b"LIST" | b"UIDL" if has_operand => b"-ERR no such message\r\n",
+        b"LIST" | b"UIDL" => b"+OK\r\n.\r\n",
+        _ => b"+OK\r\n",
+    }
+}
+
+/// The length of the literal that follows a line of IMAP, and whether the client waits for a word before it.
+fn literal(line: &[u8]) -> (Option<usize>, bool) {
+    let inside = line
+        .strip_suffix(b"}")
+        .and_then(|rest| rest.rsplit(|byte| *byte == b'{').next());
+    let text = inside
+        .and_then(|inside| std::str::from_utf8(inside).ok())
+        .unwrap_or_default();
+    let length = text.trim_end_matches('+').parse().ok();
+    (length, !text.ends_with('+'))
 }
 
 /// The first word of a line of IMAP, which its answer begins with.
@@ -184,6 +247,43 @@ mod tests {
         let answers = spoken(21, &["USER me\r\n", "PASS x\r\n", "PASV\r\n", "STOR f\r\n"]);
         assert_eq!(answers[2], "227 passive (198,18,0,2,78,32)\r\n");
         assert!(answers[3].contains("226"));
+    }
+
+    #[test]
+    fn mailboxes_are_there_and_empty() {
+        let answers = spoken(110, &["USER me\r\n", "STAT\r\n", "LIST\r\n", "LIST 1\r\n"]);
+        assert_eq!(
+            answers,
+            [
+                "+OK\r\n",
+                "+OK 0 0\r\n",
+                "+OK\r\n.\r\n",
+                "-ERR no such message\r\n"
+            ]
+        );
+        let answers = spoken(
+            143,
+            &[
+                "A1 CAPABILITY\r\n",
+                "A2 AUTHENTICATE PLAIN\r\n",
+                "AGEAYg==\r\n",
+                "A3 select inbox\r\n",
+                "A4 APPEND inbox {11}\r\n",
+                "A9 x\r\nplan",
+                "s\r\n",
+                "A5 APPEND inbox {2+}\r\nhi\r\n",
+            ],
+        );
+        assert!(
+            answers[0].starts_with("* CAPABILITY IMAP4rev1")
+                && answers[0].ends_with("A1 OK done\r\n")
+        );
+        assert_eq!(answers[1..3], ["+ go on\r\n", "A2 OK done\r\n"]);
+        assert!(answers[3].contains("* 0 EXISTS") && answers[3].ends_with("A3 OK done\r\n"));
+        assert_eq!(
+            answers[4..],
+            ["+ go on\r\n", "", "A4 OK done\r\n", "A5 OK done\r\n"]
+        );
     }
 
     #[test]

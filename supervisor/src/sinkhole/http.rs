@@ -84,7 +84,7 @@ impl Head {
             "connection" if says("close") => self.goes_on = false,
             "connection" if says("keep-alive") => self.goes_on = true,
             "expect" => self.waits = says("100-continue"),
-            "accept" => value.clone_into(&mut self.accepts),
+            "accept" => self.accepts = value.to_ascii_lowercase(),
             _ => {}
         }
     }
@@ -117,28 +117,49 @@ impl Head {
     }
 
     /// The type of what is answered, and a small example of it.
-    fn content(&self) -> (&'static str, &'static str) {
+    fn content(&self) -> Content {
         let path = self.target.split(['?', '#']).next().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default();
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let is_sent = matches!(self.method.as_str(), "POST" | "PUT" | "PATCH" | "DELETE");
         match ending {
             "json" => ("application/json", "{}\n"),
+            "html" | "htm" => HTML,
             "js" => ("text/javascript", "\n"),
             "css" => ("text/css", "\n"),
             "txt" | "sh" | "py" | "ps1" | "csv" => ("text/plain", "\n"),
-            "xml" => ("application/xml", "<?xml version=\"1.0\"?><ok/>\n"),
+            "xml" => XML,
             "zip" | "gz" | "bin" | "exe" | "png" | "jpg" => ("application/octet-stream", ""),
-            _ if is_sent || self.accepts.contains("json") || path.contains("/api") => {
-                ("application/json", "{\"status\":\"ok\"}\n")
-            }
-            _ => (
-                "text/html; charset=utf-8",
-                "<!doctype html><html><head><title>OK</title></head><body>OK</body></html>\n",
-            ),
+            _ => self.accepted(),
         }
     }
+
+    /// The type that the client names first. Browsers name HTML, and whoever takes everything is mostly a program that reads JSON.
+    fn accepted(&self) -> Content {
+        let types = [
+            ("html", HTML),
+            ("json", JSON),
+            ("xml", XML),
+            ("text/plain", PLAIN),
+        ];
+        let named = types
+            .into_iter()
+            .filter_map(|(name, content)| Some((self.accepts.find(name)?, content)));
+        named
+            .min_by_key(|(at, _)| *at)
+            .map_or(JSON, |(_, content)| content)
+    }
 }
+
+/// The type of an answer, and its body.
+type Content = (&'static str, &'static str);
+
+const HTML: Content = (
+    "text/html; charset=utf-8",
+    "<!doctype html><html><head><title>OK</title></head><body>OK</body></html>\n",
+);
+const JSON: Content = ("application/json", "{\"status\":\"ok\"}\n");
+const XML: Content = ("application/xml", "<?xml version=\"1.0\"?><ok/>\n");
+const PLAIN: Content = ("text/plain", "OK\n");
 
 /// A name or address without its port.
 fn host(text: &str) -> String {
@@ -277,11 +298,26 @@ mod tests {
             ("application/json".into(), "{}\n".into())
         );
         assert_eq!(kind("POST /x HTTP/1.1\r\n\r\n").0, "application/json");
-        assert!(
-            kind("GET /?a.json HTTP/1.1\r\n\r\n")
-                .1
-                .starts_with("<!doctype html>")
+        for (accept, expected) in [
+            ("*/*", "application/json"),
+            ("application/json, text/plain, */*", "application/json"),
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                HTML.0,
+            ),
+            ("Application/XML", "application/xml"),
+            ("text/plain", "text/plain"),
+        ] {
+            let told = kind(&format!(
+                "GET /?a.html HTTP/1.1\r\nAccept: {accept}\r\n\r\n"
+            ));
+            assert_eq!(told.0, expected, "{accept}");
+        }
+        assert_eq!(
+            kind("GET /a.html HTTP/1.1\r\nAccept: */*\r\n\r\n").0,
+            HTML.0
         );
+        assert_eq!(kind("GET / HTTP/1.1\r\n\r\n").1, "{\"status\":\"ok\"}\n");
         assert_eq!(kind("HEAD / HTTP/1.1\r\n\r\n").1, "");
         assert!(
             head("OPTIONS * HTTP/1.1\r\n\r\n")

@@ -3,13 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 use turnkey_facts::{Conversation, SinkholeProtocol as Protocol};
 
 use super::channel::{Channel, NoTls};
-use super::dialogue::{Dialogue, GREETING};
+use super::dialogue::{DATA_PORT, Dialogue, GREETING};
 use super::http::{self, Body, Chunks, Head, LONGEST_HEAD};
 use super::log::Row;
 use super::{NAME_SERVER, SinkholeState, sockets};
@@ -104,12 +105,10 @@ impl Peer {
         mut channel: Channel,
         first: Vec<u8>,
     ) -> io::Result<Option<Channel>> {
-        let config = self.state.authority.server(self.to.ip());
         channel.put_back(first.clone());
-        let opened = channel
-            .take_off_tls(config.map_err(io::Error::other)?)
-            .await;
-        match opened {
+        let (authority, address) = (Arc::clone(&self.state.authority), self.to.ip());
+        let opened = channel.take_off_tls(|hello| authority.server(address, hello));
+        match opened.await {
             Ok(channel) => {
                 let asked = channel.server_name();
                 self.name = self.name.take().or(asked);
@@ -127,8 +126,12 @@ impl Peer {
 
     /// A client that waits for a word.
     async fn silent(&self, mut channel: Channel) -> io::Result<()> {
-        // Those that wait for nothing and only keep a connection are not disturbed by a line.
-        channel.write(GREETING).await?;
+        if self.to.port() == DATA_PORT {
+            channel.end().await;
+        } else {
+            // Those that wait for nothing and only keep a connection are not disturbed by a line.
+            channel.write(GREETING).await?;
+        }
         self.anything(channel).await
     }
 
