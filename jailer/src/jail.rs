@@ -176,6 +176,7 @@ impl Confining {
             init,
             clock: prepared.orders.clock,
             shifted: prepared.shifted,
+            answerer: None,
             listeners,
             network,
             terminal,
@@ -239,6 +240,7 @@ pub struct Held {
     init: InitHandle,
     clock: SecondClock,
     shifted: Option<ShiftedClock>,
+    answerer: Option<libc::pid_t>,
     tally: UsageTally,
     overlay: Option<OverlaySides>,
     places: Vec<WrittenPlace>,
@@ -290,6 +292,12 @@ impl Held {
         identity::file_identity(self.init.pid, path)
     }
 
+    /// Has a [clock of the jail's own](ShiftedClock) wait for this thread of the caller's: as long as it works on an answer to the
+    /// program, gettid(2), no time goes by inside.
+    pub fn answered_by(&mut self, thread: libc::pid_t) {
+        self.answerer = Some(thread);
+    }
+
     /// Lets the program start.
     pub fn release(self) -> Result<Running, JailError> {
         self.clock.start().map_err(|source| JailError::System {
@@ -297,7 +305,8 @@ impl Held {
             source,
         })?;
         let shifted = self.shifted;
-        let followed = shifted.map(|clock| FollowedProgram::start(clock, self.init.pid));
+        let followed =
+            shifted.map(|clock| FollowedProgram::start(clock, self.answerer, self.init.pid));
         let followed = followed.transpose()?;
         self.init.send_byte()?;
         Ok(Running {

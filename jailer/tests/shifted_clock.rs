@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use turnkey_expectations::expected;
 use turnkey_facts::{Limit, Status};
-use turnkey_jailer::{Host, JailCommand, JailNews, Plan, ShiftedClock};
+use turnkey_jailer::{Held, Host, JailCommand, JailNews, Plan, ShiftedClock};
 use turnkey_policy::{Overrides, Policy};
 
 expected!(as_root, "make jails of root's with control groups");
@@ -50,6 +50,19 @@ fn run(directory: &Path, clock: ShiftedClock, program: &[&str]) -> Ran {
 }
 
 fn attempt(directory: &Path, clock: ShiftedClock, program: &[&str]) -> Result<Ran, Box<dyn Error>> {
+    let output = tempfile::tempfile()?;
+    let to = || output.try_clone().map(OwnedFd::from);
+    let null = OwnedFd::from(File::open("/dev/null")?);
+    let held = held(directory, clock, program, [null, to()?, to()?])?;
+    ended(held, output)
+}
+
+fn held(
+    directory: &Path,
+    clock: ShiftedClock,
+    program: &[&str],
+    streams: [OwnedFd; 3],
+) -> Result<Held, Box<dyn Error>> {
     let policy = policy()?;
     let command = JailCommand {
         arguments: program.iter().map(Into::into).collect(),
@@ -62,10 +75,10 @@ fn attempt(directory: &Path, clock: ShiftedClock, program: &[&str]) -> Result<Ra
         clock: Some(clock),
         ..plan
     };
-    let mut output = tempfile::tempfile()?;
-    let to = || output.try_clone().map(OwnedFd::from);
-    let null = OwnedFd::from(File::open("/dev/null")?);
-    let held = plan.prepare([null, to()?, to()?])?.spawn()?;
+    Ok(plan.prepare(streams)?.spawn()?)
+}
+
+fn ended(held: Held, mut output: File) -> Result<Ran, Box<dyn Error>> {
     let mut running = held.release()?;
     let started = Instant::now();
     let mut limit = None;
@@ -530,4 +543,52 @@ fn processes_stop_go_on_and_become_others() {
         ..ahead(0)
     };
     all_are_ahead(&run(directory.path(), clock, &["sh", "-c", script]), 1);
+}
+
+/// Asks by its standard output, and tells on standard error whether an answer came within five seconds of its clock.
+const ASKING: &str = "import os, select, sys
+os.write(1, b'?')
+answered = select.select([0], [], [], 5)[0]
+print('answered' if answered else 'alone', file=sys.stderr)
+";
+
+/// The outcome of a program that asks, and is answered by a thread that works on it for a while: one that the clock knows of, or not.
+fn asked(is_known: bool) -> Ran {
+    let (read_question, question) = std::io::pipe().expect("a pipe");
+    let (answer, mut write_answer) = std::io::pipe().expect("a pipe");
+    let (tell, told) = std::sync::mpsc::channel();
+    let answerer = std::thread::spawn(move || {
+        tell.send(nix::unistd::gettid())
+            .expect("the number is waited for");
+        let mut question = [0];
+        (&read_question).read_exact(&mut question).expect("it asks");
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(200) {
+            std::hint::black_box(0);
+        }
+        write_answer.write_all(b"!").expect("it is there");
+    });
+    let number = told.recv().expect("the thread runs");
+    let directory = tempfile::tempdir().expect("it can be made");
+    let output = tempfile::tempfile().expect("it can be made");
+    let streams = [
+        answer.into(),
+        question.into(),
+        output.try_clone().expect("one more").into(),
+    ];
+    let python = ["/usr/bin/python3", "-c", ASKING];
+    let mut held = held(directory.path(), ahead(AHEAD), &python, streams).expect("a jail");
+    if is_known {
+        held.answered_by(number.as_raw());
+    }
+    let ran = ended(held, output).expect("it runs");
+    answerer.join().expect("it answers");
+    ran
+}
+
+#[test]
+fn no_time_goes_by_while_somebody_works_on_an_answer() {
+    // To a clock that knows nothing of the thread, nothing runs.
+    assert_eq!(asked(false).output, "alone\n");
+    assert_eq!(asked(true).output, "answered\n");
 }

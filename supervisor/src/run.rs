@@ -254,6 +254,9 @@ fn attempt(
     let sinkhole = authority
         .map(|authority| answer_in(network.as_ref(), authority))
         .transpose()?;
+    if let Some(sinkhole) = &sinkhole {
+        held.answered_by(sinkhole.thread().as_raw());
+    }
     let publisher = Publisher::start(ports, memory, network)
         .context("could not start the thread that leads connections to the program's ports")?;
     let supervisor = SupervisionLoop::new(relays.window())

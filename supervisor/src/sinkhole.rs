@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use nix::sched::{CloneFlags, setns};
+use nix::unistd::{Pid, gettid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::TcpStream;
@@ -111,6 +112,8 @@ pub fn trusted(plan: &Plan) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Sinkhole {
     open: watch::Sender<bool>,
+    /// The number of the thread, gettid(2).
+    number: Pid,
     thread: JoinHandle<SinkholeTraffic>,
 }
 
@@ -132,7 +135,7 @@ impl Sinkhole {
                 Err(error) => (None, Err(error)),
             };
             // Who started it waits for this.
-            let _ = tell.send(entered);
+            let _ = tell.send(entered.map(|()| gettid()));
             let state = Rc::new(SinkholeState::new(authority));
             if let Some(sockets) = sockets {
                 let local = LocalSet::new();
@@ -140,8 +143,17 @@ impl Sinkhole {
             }
             state.log.take()
         })?;
-        told.recv()??;
-        Ok(Sinkhole { open, thread })
+        let number = told.recv()??;
+        Ok(Sinkhole {
+            open,
+            number,
+            thread,
+        })
+    }
+
+    /// The number of the thread that answers, gettid(2).
+    pub fn thread(&self) -> Pid {
+        self.number
     }
 
     /// Ends it when nobody inside is left: what was sent before is still read, within two seconds.

@@ -21,7 +21,11 @@ pub struct FollowedProgram {
 
 impl FollowedProgram {
     /// Begins to follow the only child of the jail's first process, which waits for its release.
-    pub fn start(clock: ShiftedClock, init: libc::pid_t) -> Result<FollowedProgram, JailError> {
+    pub fn start(
+        clock: ShiftedClock,
+        answerer: Option<libc::pid_t>,
+        init: libc::pid_t,
+    ) -> Result<FollowedProgram, JailError> {
         let failed = |source| JailError::NotFollowed {
             allowed: kernel_file::read("/proc/sys/kernel/yama/ptrace_scope")
                 .ok()
@@ -33,7 +37,7 @@ impl FollowedProgram {
         let (told, tell) = (Arc::clone(&is_over), mpsc::channel());
         let (tell, started) = tell;
         let follow = move || {
-            let tracer = ClockTracer::seize(clock, program, told);
+            let tracer = ClockTracer::seize(clock, answerer, program, told);
             let begun = tracer.as_ref().map(drop).map_err(|errno| *errno);
             if tell.send(begun).is_ok()
                 && let Ok(tracer) = tracer

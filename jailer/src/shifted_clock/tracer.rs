@@ -68,16 +68,17 @@ pub struct ClockTracer {
 }
 
 impl ClockTracer {
-    /// Begins to follow a process; this thread is the one that follows.
+    /// Begins to follow a process, whose questions a thread of this process may answer; this thread is the one that follows.
     pub fn seize(
         clock: ShiftedClock,
+        answerer: Option<libc::pid_t>,
         program: libc::pid_t,
         is_over: Arc<AtomicBool>,
     ) -> Result<ClockTracer, Errno> {
         trace::seize(program)?;
         Ok(ClockTracer {
             time: JailTime::start(clock),
-            idle: IdleWatch::new(clock.is_answered),
+            idle: IdleWatch::new(clock.is_answered, answerer),
             timers: JailTimers::default(),
             ticked: Instant::now(),
             tasks: BTreeMap::from([(program, FollowedTask::default())]),
