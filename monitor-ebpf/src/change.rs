@@ -323,6 +323,7 @@ pub fn leave(
     } else {
         asked
     };
+    let result = result.forget(scratch);
     let Some(table) = emit::table(jail) else {
         return;
     };
@@ -338,6 +339,7 @@ pub fn leave(
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
+    let asked = asked.forget(scratch);
     verdict = at(scratch, table, old, asked.column).or(verdict);
     verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
@@ -379,6 +381,7 @@ pub fn leave(
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
         scratch.cursor.lost = 0;
     }
+    let result = result.forget(scratch);
     let effects = effects.forget(scratch);
     new_length = new_length.forget(scratch);
     new = new.forget(scratch);

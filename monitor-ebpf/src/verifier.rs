@@ -104,7 +104,7 @@ macro_rules! forget_as_u64 {
     )*};
 }
 
-forget_as_u64!(u32 u16 u8 i32);
+forget_as_u64!(u32 u16 u8 i32 i64);
 
 impl Forget for bool {
     #[inline(always)]

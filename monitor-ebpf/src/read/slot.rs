@@ -9,7 +9,7 @@ use turnkey_abi::{REPEAT_TEXT, REPEATS, Record, Repeat, fault};
 
 use super::rings::output;
 use super::{JailCell, Scratch, fetch_add, has, slot_data};
-use crate::verifier;
+use crate::verifier::{self, Step};
 
 /// A record with its text behind it, without a gap. The text is filled up with zeros to whole
 /// words.
@@ -48,6 +48,30 @@ impl Message for Scratch {
         for byte in &mut self.text[end..end + 8] {
             *byte = 0;
         }
+    }
+}
+
+/// The first word of text behind a record.
+const TEXT_AT: usize = size_of::<Record>() / 8;
+
+/// The words of two texts, which are compared one in each round. The bits that differ are gathered in the new record's number.
+struct TextWords<'a, M> {
+    kept: *const u64,
+    new: &'a mut M,
+}
+
+impl<M: Message> Step for TextWords<'_, M> {
+    #[inline(always)]
+    fn step(&mut self, round: u32) -> bool {
+        if M::WORDS == 0 {
+            return false;
+        }
+        let at = TEXT_AT + verifier::opaque(u64::from(round)) as usize % M::WORDS.max(1);
+        let new = core::ptr::from_mut(self.new).cast::<u64>();
+        // SAFETY: both are a record with `M::WORDS` words of text behind it, aligned like one.
+        let differ = unsafe { self.kept.add(at).read_volatile() ^ new.add(at).read_volatile() };
+        self.new.record().seq |= differ;
+        differ == 0
     }
 }
 
@@ -107,26 +131,20 @@ impl RepeatSlot {
     #[inline(always)]
     pub fn holds<M: Message>(self, message: &mut M, text: u32) -> bool {
         const HEAD: usize = offset_of!(Record, start_ns) / 8;
-        const TEXT_AT: usize = size_of::<Record>() / 8;
         message.pad(text);
         // SAFETY: as in `repeat_slot`.
         let kept = unsafe { &raw const (*self.0).record }.cast::<u64>();
-        let new = core::ptr::from_ref(message).cast::<u64>();
-        // SAFETY: both are a record with `M::WORDS` words of text behind it, aligned like one.
-        let differ =
-            |at: usize| unsafe { kept.add(at).read_volatile() ^ new.add(at).read_volatile() };
+        let new = core::ptr::from_mut(message).cast::<u64>();
         let mut difference = 0;
         for at in HEAD..TEXT_AT {
-            difference |= differ(at);
+            // SAFETY: both are a record, aligned like one.
+            difference |= unsafe { kept.add(at).read_volatile() ^ new.add(at).read_volatile() };
         }
-        let words = i64::from(text.div_ceil(8));
-        for at in 0..M::WORDS {
-            // All ones for the words of the text, zero behind it: without a branch, of which the
-            // verifier would follow each.
-            let part_of_text = ((at as i64 - words) >> 63) as u64;
-            difference |= differ(TEXT_AT + at) & part_of_text;
-        }
-        difference == 0
+        // The number of a message is given to it when it is told: until then it is map memory that nobody reads.
+        message.record().seq = difference;
+        let mut texts = TextWords::<M> { kept, new: message };
+        verifier::repeat(text.div_ceil(8), &mut texts);
+        message.record().seq == 0
     }
 
     /// Lets nothing be a repetition of what the slot holds.
