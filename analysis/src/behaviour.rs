@@ -24,6 +24,8 @@ mod path_classes;
 mod persistence;
 mod privilege;
 mod process_state;
+mod purpose;
+mod ransom;
 mod scan;
 mod shell;
 mod system;
@@ -139,6 +141,8 @@ impl BehaviourEngine {
                 Box::new(exhaustion::Exhaustion),
                 Box::new(evasion::Evasion::default()),
                 Box::new(killing::Killing),
+                Box::new(purpose::Purposes::default()),
+                Box::new(ransom::Ransom::default()),
                 Box::new(injection::Injection::default()),
                 Box::new(system::SystemChange::new(policy)),
                 Box::new(listing::FileDiscovery::new(policy)),

@@ -129,6 +129,14 @@ behaviours! {
         name: "process-killing", severity: High, technique: "T1489",
         about: "ends processes that it did not start",
     }
+    DefenseImpairment {
+        name: "defense-impairment", severity: High, technique: "T1562",
+        about: "turns off what protects or watches the machine: firewall, audit, access control",
+    }
+    Capture {
+        name: "capture", severity: High, technique: "T1056",
+        about: "takes what others type, see, say or send: packets, screen, clipboard, keys, camera, microphone",
+    }
     Injection {
         name: "injection", severity: High, technique: "T1574",
         about: "brings code into other programs",

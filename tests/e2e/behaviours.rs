@@ -491,3 +491,25 @@ fn a_grave_course_of_acts_is_told_before_what_was_merely_noticed() {
     ran.expect(less.is_some() && named.is_some(), "both are told");
     ran.expect(named < less, "the grave one first");
 }
+
+/// Real programs and calls: what they are for is said though none of it can be done here, or is there.
+#[test]
+fn what_has_one_purpose_is_named_by_it() {
+    let sniffs = "import socket\ntry: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x300)\nexcept OSError: pass";
+    let wants =
+        "import subprocess\ntry: subprocess.run(['nft', 'flush', 'ruleset'])\nexcept OSError: pass";
+    let holds = "import os\nfor name in ('a.txt', 'b.pdf', 'c.jpg'):\n    open(name, 'w').write('x')\n    \
+                 text = open(name).read()\n    open(name + '.locked', 'w').write(text[::-1])\n    os.remove(name)\n\
+                 open('HOW_TO_DECRYPT', 'w')";
+    for (program, name) in [
+        (sniffs, "capture"),
+        (wants, "defense-impairment"),
+        (holds, "mass-change"),
+    ] {
+        is_named(&Run::new().python(program), name);
+    }
+    is_named(
+        &Run::new().run(&["sh", "-c", "date -s 2001-01-01 || true"]),
+        "system-change",
+    );
+}

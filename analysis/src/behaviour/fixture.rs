@@ -108,11 +108,16 @@ impl Story {
 
     /// An open that another layer refused.
     pub fn wants(&mut self, pid: u32, path: &str, flags: u32) -> &mut Self {
+        self.wants_answered(pid, path, flags, 2)
+    }
+
+    /// An open that was answered with this error.
+    pub fn wants_answered(&mut self, pid: u32, path: &str, flags: u32, errno: i32) -> &mut Self {
         let kind = Kind::Open {
             file: None,
             raw: raw(path),
             flags,
-            errno: 2,
+            errno,
         };
         self.tell(pid, kind)
     }

@@ -11,8 +11,12 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
+use super::path_classes::is_in_any;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
+
+/// Where nothing outlives the run, so that nothing runs later.
+const THROWN_AWAY: &[&str] = &["/tmp", "/dev/shm"];
 
 /// Paths that are told of.
 const TOLD: usize = 256;
@@ -79,6 +83,9 @@ impl Detector for Persistence {
         let Some(startup) = state.traits(path).startup else {
             return;
         };
+        if is_in_any(path, THROWN_AWAY) {
+            return;
+        }
         if path.ends_with(b".pth") && (installs(act, state) || state.made_environment_of(path)) {
             return;
         }

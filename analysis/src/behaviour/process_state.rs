@@ -155,7 +155,9 @@ impl ProcessState {
                 new: Some(new),
                 outcome: ActOutcome::Done,
                 ..
-            } if self.made.contains(&**path) => insert(&mut self.made, new),
+            } if self.made.contains(&**path) && !self.found.contains(&**new) => {
+                insert(&mut self.made, new);
+            }
             _ => {}
         }
     }

@@ -74,8 +74,10 @@ impl SystemChange {
     fn written(&self, opened: &Opened<'_>, state: &ProcessState) -> Option<Verb> {
         let owner = self.owner(&opened.path)?;
         // Tools lock and note things beside what they are installed in.
-        let is_tools =
-            opened.creates && owner == Owner::Person && below_any(&opened.path, &self.installed);
+        let is_tools = opened.creates
+            && owner == Owner::Person
+            && below_any(&opened.path, &self.installed)
+            && !is_code(&opened.path);
         let counts = match opened.outcome {
             ActOutcome::Done | ActOutcome::Refused => !is_tools,
             ActOutcome::Absent if opened.creates => {
@@ -193,6 +195,18 @@ impl Detector for SystemChange {
             tell(Sighting::new(Behaviour::MassChange, vec![step]));
         }
     }
+}
+
+/// Endings of files that hold code, which no tool keeps beside what it is installed in.
+const CODE: &[&[u8]] = &[
+    b".class", b".cjs", b".jar", b".js", b".mjs", b".php", b".pl", b".pm", b".pth", b".py", b".rb",
+    b".so", b".ts",
+];
+
+/// True for code of an installation: by its ending, or as one of its programs.
+fn is_code(path: &[u8]) -> bool {
+    let directory = path.rsplit(|byte| *byte == b'/').nth(1);
+    directory == Some(b"bin") || CODE.iter().any(|ending| path.ends_with(ending))
 }
 
 /// True for a file that a program keeps for its next start, beside what it came from.

@@ -8,6 +8,7 @@ mod looking;
 mod names;
 mod network;
 mod persistence;
+mod purpose;
 mod secrets;
 mod system;
 
@@ -479,6 +480,7 @@ fn every_behaviour_has_a_story_that_names_it() {
         include_str!("tests/injection.rs"),
         include_str!("tests/looking.rs"),
         include_str!("tests/persistence.rs"),
+        include_str!("tests/purpose.rs"),
         include_str!("tests/system.rs")
     );
     for behaviour in Behaviour::ALL {

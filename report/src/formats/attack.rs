@@ -15,6 +15,7 @@ const NAMES: &[(&str, &str)] = &[
     ("T1053.003", "Cron"),
     ("T1055", "Process Injection"),
     ("T1055.008", "Ptrace System Calls"),
+    ("T1056", "Input Capture"),
     ("T1059", "Command and Scripting Interpreter"),
     ("T1059.004", "Unix Shell"),
     ("T1068", "Exploitation for Privilege Escalation"),

@@ -33,6 +33,22 @@ const TEMPLATE: &str = "/usr/share/git-core/templates/hooks/pre-commit";
 
 /// The hooks of an installed template are git's own work in a repository that it makes, and in no other.
 #[test]
+fn what_is_thrown_away_with_the_run_runs_no_more() {
+    for place in ["/tmp", "/dev/shm/x"] {
+        is_silent(|story| {
+            story.writes(P, &format!("{place}/r/.git/hooks/pre-commit"));
+            story.writes(P, &format!("{place}/.bashrc"));
+        });
+    }
+    names(
+        |story| {
+            story.writes(P, "/var/tmp/r/.git/hooks/pre-commit");
+        },
+        Behaviour::Persistence,
+    );
+}
+
+#[test]
 fn a_hook_is_of_git_in_a_new_repository_alone() {
     let hook = "/workspace/r/.git/hooks/pre-commit";
     for word in ["init", "clone"] {

@@ -7,6 +7,29 @@ use super::*;
 /// As the kernel answers where a mount is read-only.
 const READ_ONLY: i32 = 30;
 const ABSENT: i32 = 2;
+/// `O_WRONLY | O_CREAT | O_APPEND`
+const WRITE_CREATE: u32 = 0o2101;
+
+#[test]
+fn code_of_an_installation_in_a_home_is_the_systems_and_notes_of_tools_are_their_own() {
+    let policy = policy("[filesystem]\nread = [{ path = \"/home/you/.pyenv\", why = \"w\" }]\n");
+    let of = |path: &str, errno: i32| {
+        let mut story = Story::under(&policy);
+        story.wants_answered(P, path, WRITE_CREATE, errno);
+        story.found()
+    };
+    for code in ["lib/python3.11/json/__init__.py", "bin/pip", "lib/x.so"] {
+        let found = of(&format!("/home/you/.pyenv/{code}"), READ_ONLY);
+        assert_eq!(found, [(Behaviour::SystemChange, 1)], "{code}");
+    }
+    for note in ["version.lock", "cache/state.json", "lib/__pycache__/x.pyc"] {
+        assert_eq!(
+            of(&format!("/home/you/.pyenv/{note}"), READ_ONLY),
+            [],
+            "{note}"
+        );
+    }
+}
 
 #[test]
 fn a_change_of_the_system_is_one_whoever_refused_it() {

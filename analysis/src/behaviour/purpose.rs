@@ -1,0 +1,275 @@
+//! Programs and calls of one purpose, which names what a run is up to whether or not they are here: firewalls and audit (defence
+//! impairment), packets, screens, keys and microphones of others (capture), settings of the machine (system change), services
+//! that others need (process killing), sweeps of a network (port scan) and guessed passwords (credential access).
+//!
+//! A program that only answers a question, as `iptables -L` and `ip addr` do, is none of them. One that is not installed is known
+//! by the attempt to start it; its words are not known then, so those that have other uses besides do not count.
+
+use std::collections::BTreeSet;
+
+use turnkey_policy::{AttemptKind, Behaviour};
+
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Programs that have no other purpose.
+const ALWAYS: &[(Behaviour, &[&str])] = &[
+    (
+        Behaviour::DefenseImpairment,
+        &[
+            "aa-complain",
+            "aa-disable",
+            "aa-teardown",
+            "arptables",
+            "auditctl",
+            "ebtables",
+            "firewall-cmd",
+            "ip6tables",
+            "ip6tables-restore",
+            "iptables",
+            "iptables-restore",
+            "nft",
+            "setenforce",
+            "ufw",
+        ],
+    ),
+    (
+        Behaviour::Capture,
+        &[
+            "arecord",
+            "arpspoof",
+            "bettercap",
+            "driftnet",
+            "dsniff",
+            "dumpcap",
+            "ettercap",
+            "evtest",
+            "fswebcam",
+            "gnome-screenshot",
+            "grim",
+            "logkeys",
+            "maim",
+            "ngrep",
+            "parecord",
+            "pbpaste",
+            "screencapture",
+            "scrot",
+            "showkey",
+            "streamer",
+            "tcpdump",
+            "tshark",
+            "wl-paste",
+            "xclip",
+            "xinput",
+            "xsel",
+            "xwd",
+        ],
+    ),
+    (
+        Behaviour::SystemChange,
+        &[
+            "chage", "delgroup", "deluser", "gpasswd", "groupadd", "groupdel", "groupmod", "halt",
+            "insmod", "kexec", "mkswap", "modprobe", "passwd", "poweroff", "reboot", "rmmod",
+            "shutdown", "swapoff", "telinit", "userdel", "wipefs",
+        ],
+    ),
+    (
+        Behaviour::PortScan,
+        &[
+            "arp-scan",
+            "hping3",
+            "masscan",
+            "netdiscover",
+            "nmap",
+            "unicornscan",
+            "zmap",
+        ],
+    ),
+    (
+        Behaviour::CredentialAccess,
+        &[
+            "aircrack-ng",
+            "hashcat",
+            "hydra",
+            "john",
+            "medusa",
+            "ncrack",
+            "unshadow",
+        ],
+    ),
+];
+
+/// Programs of several purposes, with the words that mean this one.
+const BY_WORD: &[(Behaviour, &str, &[&str])] = &[
+    (
+        Behaviour::ProcessKilling,
+        "systemctl",
+        &["stop", "disable", "mask", "kill"],
+    ),
+    (Behaviour::ProcessKilling, "service", &["stop"]),
+    (Behaviour::ProcessKilling, "rc-service", &["stop"]),
+    (
+        Behaviour::SystemChange,
+        "ip",
+        &[
+            "add", "append", "change", "del", "delete", "flush", "replace", "set",
+        ],
+    ),
+    (Behaviour::SystemChange, "route", &["add", "del", "delete"]),
+    (
+        Behaviour::SystemChange,
+        "ifconfig",
+        &["up", "down", "promisc"],
+    ),
+    (Behaviour::SystemChange, "date", &["-s", "--set"]),
+    (
+        Behaviour::SystemChange,
+        "hwclock",
+        &["-s", "-w", "--hctosys", "--set", "--systohc"],
+    ),
+    (
+        Behaviour::SystemChange,
+        "sysctl",
+        &["-w", "--write", "-p", "--load", "--system"],
+    ),
+    (
+        Behaviour::SystemChange,
+        "timedatectl",
+        &["set-time", "set-timezone", "set-ntp", "set-local-rtc"],
+    ),
+    (
+        Behaviour::SystemChange,
+        "hostnamectl",
+        &["set-hostname", "hostname"],
+    ),
+    (Behaviour::SystemChange, "init", &["0", "1", "6"]),
+];
+
+/// Words with which such a program only answers.
+const ANSWERS: &[&str] = &[
+    "--help",
+    "--list",
+    "--list-all",
+    "--list-rules",
+    "--state",
+    "--status",
+    "--version",
+    "-L",
+    "-S",
+    "-V",
+    "-h",
+    "list",
+    "status",
+    "version",
+];
+
+/// Calls that change a setting of the machine, as the kernel's table names them.
+const SETTINGS: &[&str] = &[
+    "acct",
+    "clock_settime",
+    "ioperm",
+    "iopl",
+    "setdomainname",
+    "sethostname",
+    "settimeofday",
+    "swapoff",
+    "swapon",
+];
+
+/// Devices that show what a person does, by the beginning of their path.
+const DEVICES: &[&[u8]] = &[b"/dev/fb", b"/dev/input/", b"/dev/uinput", b"/dev/video"];
+
+/// Programs that were told of: each once, as a search of PATH comes to it again.
+#[derive(Debug, Default)]
+pub struct Purposes {
+    told: BTreeSet<&'static str>,
+}
+
+impl Detector for Purposes {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let (behaviour, what) = match &act.what {
+            Operation::Executed { file, argv, .. } => {
+                let called = argv.first().map_or(&file.path[..], |name| &name[..]);
+                let words = argv.get(1..).unwrap_or_default();
+                let Some(behaviour) = purpose(base_name(called), words) else {
+                    return;
+                };
+                (behaviour, [b"ran ", &argv.join(&b' ')[..]].concat())
+            }
+            Operation::Execution(path) => match always(base_name(path)) {
+                Some((behaviour, name)) if self.told.insert(name) => {
+                    (behaviour, [b"wanted to run ", &path[..]].concat())
+                }
+                _ => return,
+            },
+            Operation::Called { name, .. } if SETTINGS.contains(name) => (
+                Behaviour::SystemChange,
+                [b"called ", name.as_bytes()].concat(),
+            ),
+            Operation::Called {
+                name: "socket",
+                on: Some(AttemptKind::Connect),
+                args: [family, kind, protocol],
+            } if takes_packets(*family, *kind, *protocol) => (
+                Behaviour::Capture,
+                b"asked for a socket that takes packets of others".to_vec(),
+            ),
+            Operation::Opened(opened)
+                if opened.reads && DEVICES.iter().any(|one| opened.path.starts_with(one)) =>
+            {
+                (Behaviour::Capture, [b"opened ", &opened.path[..]].concat())
+            }
+            _ => return,
+        };
+        tell(Sighting::new(
+            behaviour,
+            vec![Step::of(act.event, &[&what])],
+        ));
+    }
+}
+
+/// The purpose of a program that has no other.
+fn always(name: &[u8]) -> Option<(Behaviour, &'static str)> {
+    let mut classes = ALWAYS.iter();
+    classes.find_map(|(behaviour, names)| {
+        let known = names.iter().find(|known| known.as_bytes() == name)?;
+        Some((*behaviour, *known))
+    })
+}
+
+/// The purpose of a program that was started with these words.
+fn purpose(name: &[u8], words: &[Vec<u8>]) -> Option<Behaviour> {
+    let has = |all: &[&str]| {
+        let mut words = words.iter();
+        words.any(|word| all.iter().any(|one| one.as_bytes() == &word[..]))
+    };
+    if let Some((behaviour, _)) = always(name) {
+        return (!has(ANSWERS)).then_some(behaviour);
+    }
+    let mut rows = BY_WORD.iter();
+    let (behaviour, ..) = rows.find(|(_, known, all)| {
+        known.as_bytes() == name && (has(all) || (*known == "sysctl" && assigns(words)))
+    })?;
+    Some(*behaviour)
+}
+
+/// True for `sysctl kernel.x=1`, which needs no `-w`.
+fn assigns(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.contains(&b'='))
+}
+
+/// True for a packet(7) socket, and a raw(7) one of another protocol than ICMP, which ping(8) uses.
+fn takes_packets(family: u64, kind: u64, protocol: u64) -> bool {
+    const AF_INET: u64 = 2;
+    const AF_INET6: u64 = 10;
+    const AF_PACKET: u64 = 17;
+    const SOCK_RAW: u64 = 3;
+    const KIND: u64 = 0xf;
+    const ICMP: [u64; 2] = [1, 58];
+    match family {
+        AF_PACKET => true,
+        AF_INET | AF_INET6 => kind & KIND == SOCK_RAW && !ICMP.contains(&protocol),
+        _ => false,
+    }
+}

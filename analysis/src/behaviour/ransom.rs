@@ -1,0 +1,121 @@
+//! Files that are replaced by a copy with an unusual ending appended to their name, as programs do that hold files for ransom. Part of
+//! mass change; who made the files is of no account, as nothing else treats several so.
+//!
+//! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnkey_policy::{AttemptKind, Behaviour};
+
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Files with the same new ending that are many.
+const MANY: usize = 6;
+/// As many are enough where a note is left.
+const WITH_NOTE: usize = 3;
+/// Files that are remembered.
+const FILES: usize = 4096;
+
+/// Endings by which packers, editors and compilers say what they did.
+const USUAL: &[&str] = &[
+    "7z", "asc", "backup", "bak", "br", "bz2", "d", "gz", "lock", "log", "lz", "lz4", "lzma",
+    "map", "md5", "min", "new", "o", "old", "orig", "out", "part", "pyc", "rej", "sha1", "sha256",
+    "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
+];
+
+/// Words in the name of a note to whoever misses the files.
+const NOTE: &[&str] = &[
+    "decrypt", "ransom", "recover", "restore", "unlock", "readme", "read_me",
+];
+
+/// The copies that were made, and the files that are gone.
+#[derive(Debug, Default)]
+pub struct Ransom {
+    /// By ending, the files that have such a copy; true for those that are gone.
+    copies: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, bool>>,
+    has_note: bool,
+    told: BTreeSet<Vec<u8>>,
+}
+
+impl Detector for Ransom {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        match &act.what {
+            Operation::Opened(opened) if opened.writes && opened.outcome.is_attempt() => {
+                self.has_note |= is_note(&opened.path);
+                if let Some((file, ending)) = unusual(&opened.path)
+                    && (state.made(file) || state.found(file))
+                {
+                    self.copied(file, ending, false);
+                }
+            }
+            Operation::Changed {
+                on: AttemptKind::Rename,
+                path,
+                new: Some(new),
+                outcome,
+            } if outcome.is_attempt() => match unusual(new) {
+                Some((file, ending)) if file == &path[..] => self.copied(file, ending, true),
+                _ => self.gone(path),
+            },
+            Operation::Changed {
+                on: AttemptKind::Unlink,
+                path,
+                outcome,
+                ..
+            } if outcome.is_attempt() => self.gone(path),
+            _ => return,
+        }
+        self.look(act, tell);
+    }
+}
+
+impl Ransom {
+    fn copied(&mut self, file: &[u8], ending: &[u8], is_gone: bool) {
+        let known: usize = self.copies.values().map(BTreeMap::len).sum();
+        if known < FILES {
+            let files = self.copies.entry(ending.to_vec()).or_default();
+            *files.entry(file.to_vec()).or_default() |= is_gone;
+        }
+    }
+
+    fn gone(&mut self, file: &[u8]) {
+        let mut endings = self.copies.values_mut();
+        if let Some(is_gone) = endings.find_map(|files| files.get_mut(file)) {
+            *is_gone = true;
+        }
+    }
+
+    fn look(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+        let enough = if self.has_note { WITH_NOTE } else { MANY };
+        let count = |files: &BTreeMap<_, bool>| files.values().filter(|is_gone| **is_gone).count();
+        let mut endings = self.copies.iter();
+        let Some((ending, files)) = endings
+            .find(|(ending, files)| count(files) >= enough && !self.told.contains(&ending[..]))
+        else {
+            return;
+        };
+        let all = format!("replaced {} files by ones that end in .", count(files));
+        let step = Step::of(act.event, &[all.as_bytes(), ending]);
+        self.told.insert(ending.clone());
+        tell(Sighting::new(Behaviour::MassChange, vec![step]));
+    }
+}
+
+/// A path as that of another file with an unusual ending appended.
+fn unusual(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let dot = path.iter().rposition(|byte| *byte == b'.')?;
+    let (file, ending) = (&path[..dot], &path[dot + 1..]);
+    let lower = ending.to_ascii_lowercase();
+    let is_usual = USUAL.iter().any(|usual| usual.as_bytes() == lower);
+    let is_name = !base_name(file).is_empty() && !ending.is_empty() && !ending.contains(&b'/');
+    let is_number = ending.iter().all(u8::is_ascii_digit);
+    (is_name && !is_usual && !is_number).then_some((file, ending))
+}
+
+/// True for the name of a note: one that is meant to be seen.
+fn is_note(path: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(base_name(path)).to_ascii_lowercase();
+    NOTE.iter().any(|word| name.contains(word))
+}
