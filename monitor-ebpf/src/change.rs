@@ -420,7 +420,7 @@ pub fn leave(
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
-    scratch.record.args = refusable(regs, result);
+    scratch.record.args = told_arguments(regs, result, asked.on);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
 }
@@ -475,17 +475,19 @@ fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
     verdict
 }
 
-/// The second, third and fifth argument, when the filter may have answered because of one of them. Branch-free, so that
-/// the verifier does not fork states.
+/// The second, third and fifth argument, when one of them is a mode or an owner, or the filter may have answered because of one.
+/// Branch-free, so that the verifier does not fork states.
 #[inline(always)]
-fn refusable(regs: u64, result: i64) -> [u64; 3] {
+fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
     const EPERM: i64 = -1;
     const EINVAL: i64 = -22;
-    let differs = |errno: i64| {
-        let bits = verifier::opaque((result ^ errno) as u64);
+    let is_some = |bits: u64| {
+        let bits = verifier::opaque(bits);
         (bits | bits.wrapping_neg()) >> 63
     };
-    let mask = (differs(EPERM) & differs(EINVAL)).wrapping_sub(1);
+    let differs = |errno: i64| is_some((result ^ errno) as u64);
+    let is_other = is_some(u64::from(on ^ on::CHMOD));
+    let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
     [
         read::register(regs, offset!(regs_si)).long() & mask,
         read::register(regs, offset!(regs_dx)).long() & mask,

@@ -501,10 +501,12 @@ fn what_has_one_purpose_is_named_by_it() {
     let holds = "import os\nfor name in ('a.txt', 'b.pdf', 'c.jpg'):\n    open(name, 'w').write('x')\n    \
                  text = open(name).read()\n    open(name + '.locked', 'w').write(text[::-1])\n    os.remove(name)\n\
                  open('HOW_TO_DECRYPT', 'w')";
+    let lends = "import os, shutil\nshutil.copy('/bin/sh', 'x')\ntry: os.chmod('x', 0o4755)\nexcept OSError: pass";
     for (program, name) in [
         (sniffs, "capture"),
         (wants, "defense-impairment"),
         (holds, "mass-change"),
+        (lends, "persistence"),
     ] {
         is_named(&Run::new().python(program), name);
     }

@@ -7,7 +7,7 @@ use turnkey_policy::{AttemptKind, RuleAction, WORKSPACE};
 
 use super::process_state::ProcessState;
 use turnkey_facts::dns::{self, Question};
-use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
+use turnkey_facts::{Address, Event, File, Kind, NamingCall, NetworkAct, Raw};
 
 /// `O_*` of open(2), as the kernel's table for this processor has them.
 mod flag {
@@ -60,6 +60,8 @@ pub enum Operation<'e> {
         path: Cow<'e, [u8]>,
         /// The new name.
         new: Option<Cow<'e, [u8]>>,
+        /// The mode that was to be set, by a call that sets one: chmod(2).
+        mode: Option<u32>,
         /// The outcome.
         outcome: ActOutcome,
     },
@@ -204,10 +206,12 @@ impl<'e> ObservedAct<'e> {
                 on,
                 object,
                 new,
+                call,
                 errno,
                 ..
             } => Operation::Changed {
                 on: *on,
+                mode: mode(*call),
                 path: path_of(object),
                 new: new.as_deref().map(absolute),
                 outcome: ActOutcome::of(event, *errno),
@@ -238,6 +242,18 @@ impl<'e> ObservedAct<'e> {
         state.note(&act);
         act
     }
+}
+
+/// The mode that a call sets.
+fn mode(call: NamingCall) -> Option<u32> {
+    let at = match turnkey_policy::syscalls::name(call.nr)? {
+        "chmod" | "fchmod" => 1,
+        "fchmodat" | "fchmodat2" => 2,
+        _ => return None,
+    };
+    // The kernel reads a mode as half a register.
+    let [a, b, c, d, ..] = call.args[at].to_le_bytes();
+    Some(u32::from_le_bytes([a, b, c, d]))
 }
 
 fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {

@@ -149,6 +149,25 @@ impl Story {
         self.tell(pid, kind)
     }
 
+    /// A call of this number that sets a mode or an owner.
+    pub fn sets_mode(
+        &mut self,
+        pid: u32,
+        (nr, args): (u32, [u64; 6]),
+        path: &str,
+        errno: i32,
+    ) -> &mut Self {
+        let kind = Kind::Change {
+            on: turnkey_policy::AttemptKind::Chmod,
+            object: raw(path),
+            new: None,
+            resolved: true,
+            call: turnkey_facts::NamingCall { nr, args },
+            errno,
+        };
+        self.tell(pid, kind)
+    }
+
     fn changes(
         &mut self,
         pid: u32,

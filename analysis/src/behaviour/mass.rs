@@ -128,6 +128,7 @@ impl Detector for MassChange {
                 path,
                 new,
                 outcome,
+                ..
             } if outcome.is_attempt() && counts(path) && !state.made(path) => match (on, new) {
                 (AttemptKind::Unlink, _) => self.lose(
                     act,

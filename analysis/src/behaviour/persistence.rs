@@ -1,6 +1,7 @@
 //! Persistence: a file was opened for writing, or a name was given to one, that something runs later by
 //! itself: see [`super::path_classes::STARTUPS`]; or a program was started, or was to be, that does nothing but arrange for
-//! something to run later, or for somebody to log in. The attempt counts.
+//! something to run later, or for somebody to log in; or a program was given the mode by which whoever runs it acts as its owner. The
+//! attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
 //! run made itself goes with it. A repository that git makes gets the hooks of an installed template.
@@ -72,6 +73,19 @@ impl Detector for Persistence {
                 tell(Sighting::new(Behaviour::Persistence, vec![step]));
                 return;
             }
+            Operation::Changed {
+                path,
+                mode: Some(mode),
+                outcome,
+                ..
+            } if lends_its_owner(*mode) && outcome.is_attempt() => {
+                let step = Step::of(
+                    act.event,
+                    &[b"had whoever runs it act as its owner: ", path],
+                );
+                tell(Sighting::new(Behaviour::Persistence, vec![step]));
+                return;
+            }
             Operation::Opened(opened) if opened.writes => &opened.path,
             Operation::Changed {
                 on: AttemptKind::Rename | AttemptKind::Link,
@@ -97,6 +111,13 @@ impl Detector for Persistence {
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }
+}
+
+/// True for the mode of a program that acts as its owner, whoever runs it later: set-user-ID, inode(7).
+fn lends_its_owner(mode: u32) -> bool {
+    const SET_USER_ID: u32 = 0o4000;
+    const EXECUTABLE: u32 = 0o111;
+    mode & SET_USER_ID != 0 && mode & EXECUTABLE != 0
 }
 
 /// The directory of a repository's hooks.

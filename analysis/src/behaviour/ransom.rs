@@ -55,6 +55,7 @@ impl Detector for Ransom {
                 path,
                 new: Some(new),
                 outcome,
+                ..
             } if outcome.is_attempt() => match unusual(new) {
                 Some((file, ending)) if file == &path[..] => self.copied(file, ending, true),
                 _ => self.gone(path),

@@ -146,6 +146,7 @@ impl Detector for SystemChange {
                 path,
                 new,
                 outcome,
+                ..
             } => {
                 let verb = match on {
                     AttemptKind::Link => ("put a link at", "put a link at"),

@@ -33,6 +33,35 @@ const TEMPLATE: &str = "/usr/share/git-core/templates/hooks/pre-commit";
 
 /// The hooks of an installed template are git's own work in a repository that it makes, and in no other.
 #[test]
+fn a_program_that_acts_as_its_owner_is_left_for_later() {
+    for (nr, args) in [
+        (90, [0, 0o4755, 0, 0, 0, 0]),
+        (91, [0, 0xffff_ffff_0000_09ed, 0, 0, 0, 0]),
+        (268, [0, 0, 0o6711, 0, 0, 0]),
+        (452, [0, 0, 0o4001, 0, 0, 0]),
+    ] {
+        for errno in [0, 1] {
+            names(
+                |story| {
+                    story.sets_mode(P, (nr, args), "/tmp/sh", errno);
+                },
+                Behaviour::Persistence,
+            );
+        }
+    }
+    // A script is made executable, a directory keeps its group, and nobody runs a file without a right to it.
+    for mode in [0o755, 0o2775, 0o1777, 0o4644] {
+        is_silent(|story| {
+            story.sets_mode(P, (90, [0, mode, 0, 0, 0, 0]), "/workspace/x", 0);
+        });
+    }
+    // An owner of this number is no mode.
+    is_silent(|story| {
+        story.sets_mode(P, (92, [0, 0o4755, 0o4755, 0, 0, 0]), "/workspace/x", 0);
+    });
+}
+
+#[test]
 fn what_is_thrown_away_with_the_run_runs_no_more() {
     for place in ["/tmp", "/dev/shm/x"] {
         is_silent(|story| {
