@@ -95,6 +95,9 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The class of what has no known ending.
+pub(super) const OTHERS: &str = "others";
+
 /// The files that were read, and those that were lost and when.
 #[derive(Debug, Default)]
 pub struct MassChange {
@@ -230,12 +233,13 @@ fn counts(path: &[u8]) -> bool {
         && !name.ends_with(b".tmp")
 }
 
-fn class(path: &[u8]) -> &'static str {
+/// The class of a file by its ending; [`OTHERS`] of one that is not known.
+pub(super) fn class(path: &[u8]) -> &'static str {
     let name = base_name(path);
     let ending = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     let ending = String::from_utf8_lossy(ending).to_ascii_lowercase();
     let found = ENDINGS
         .iter()
         .find(|(_, endings)| endings.contains(&&*ending));
-    found.map_or("others", |(class, _)| class)
+    found.map_or(OTHERS, |(class, _)| class)
 }

@@ -1,6 +1,8 @@
 //! Files that are replaced by a copy with an unusual ending appended to their name, as programs do that hold files for ransom. Part of
 //! mass change; who made the files is of no account, as nothing else treats several so.
 //!
+//! So do files of known classes that lose name and ending for another ending, the same for all.
+//!
 //! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ObservedAct, Operation};
+use super::mass::{OTHERS, class};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
@@ -15,6 +18,10 @@ use super::{Detector, Sighting, Step};
 const MANY: usize = 6;
 /// As many are enough where a note is left.
 const WITH_NOTE: usize = 3;
+/// Files that lost name and ending alike are many: who gives files other names changes one of the two.
+const MANY_SCRAMBLED: usize = 12;
+/// The mark of their ending, which no ending has.
+const SCRAMBLED: &[u8] = b"/";
 /// Files that are remembered.
 const FILES: usize = 4096;
 
@@ -58,7 +65,15 @@ impl Detector for Ransom {
                 ..
             } if outcome.is_attempt() => match unusual(new) {
                 Some((file, ending)) if file == &path[..] => self.copied(file, ending, true),
-                _ => self.gone(path),
+                ending => {
+                    self.gone(path);
+                    if let Some((name, ending)) = ending
+                        && is_scrambled(path, (name, new))
+                    {
+                        let ending = [SCRAMBLED, ending].concat();
+                        self.copied(path, &ending, true);
+                    }
+                }
             },
             Operation::Changed {
                 on: AttemptKind::Unlink,
@@ -89,16 +104,21 @@ impl Ransom {
     }
 
     fn look(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
-        let enough = if self.has_note { WITH_NOTE } else { MANY };
+        let enough = |ending: &[u8]| match ending.starts_with(SCRAMBLED) {
+            true => MANY_SCRAMBLED,
+            false if self.has_note => WITH_NOTE,
+            false => MANY,
+        };
         let count = |files: &BTreeMap<_, bool>| files.values().filter(|is_gone| **is_gone).count();
         let mut endings = self.copies.iter();
-        let Some((ending, files)) = endings
-            .find(|(ending, files)| count(files) >= enough && !self.told.contains(&ending[..]))
-        else {
+        let Some((ending, files)) = endings.find(|(ending, files)| {
+            count(files) >= enough(ending) && !self.told.contains(&ending[..])
+        }) else {
             return;
         };
         let all = format!("replaced {} files by ones that end in .", count(files));
-        let step = Step::of(act.event, &[all.as_bytes(), ending]);
+        let shown = ending.strip_prefix(SCRAMBLED).unwrap_or(ending);
+        let step = Step::of(act.event, &[all.as_bytes(), shown]);
         self.told.insert(ending.clone());
         tell(Sighting::new(Behaviour::MassChange, vec![step]));
     }
@@ -113,6 +133,18 @@ fn unusual(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_name = !base_name(file).is_empty() && !ending.is_empty() && !ending.contains(&b'/');
     let is_number = ending.iter().all(u8::is_ascii_digit);
     (is_name && !is_usual && !is_number).then_some((file, ending))
+}
+
+/// True when a file of a known class gets another name, in which its own is no more, and an ending of no class.
+fn is_scrambled(path: &[u8], (name, new): (&[u8], &[u8])) -> bool {
+    let old = base_name(path);
+    let stem = old
+        .iter()
+        .rposition(|byte| *byte == b'.')
+        .map_or(old, |dot| &old[..dot]);
+    let mut parts = base_name(name).windows(stem.len().max(1));
+    let is_kept = parts.any(|part| part == stem);
+    class(path) != OTHERS && class(new) == OTHERS && !is_kept
 }
 
 /// True for the name of a note: one that is meant to be seen.

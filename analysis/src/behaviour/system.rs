@@ -204,10 +204,12 @@ const CODE: &[&[u8]] = &[
     b".so", b".ts",
 ];
 
-/// True for code of an installation: by its ending, or as one of its programs.
+/// True for code of an installation: by its ending, also where another one says that it is in the making, or as one of its programs.
 fn is_code(path: &[u8]) -> bool {
+    let is_code = |path: &[u8]| CODE.iter().any(|ending| path.ends_with(ending));
+    let last = path.iter().rposition(|byte| *byte == b'.');
     let directory = path.rsplit(|byte| *byte == b'/').nth(1);
-    directory == Some(b"bin") || CODE.iter().any(|ending| path.ends_with(ending))
+    directory == Some(b"bin") || is_code(path) || last.is_some_and(|last| is_code(&path[..last]))
 }
 
 /// True for a file that a program keeps for its next start, beside what it came from.

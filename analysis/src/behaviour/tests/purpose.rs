@@ -172,6 +172,25 @@ fn files_replaced_by_copies_with_an_unusual_ending_are_held_for_ransom() {
 }
 
 #[test]
+fn files_that_lose_name_and_ending_are_held_for_ransom() {
+    let renames = |story: &mut Story, name: &dyn Fn(u32) -> String| {
+        for number in 0..12 {
+            let file = format!("/tmp/pictures/IMG_{number}.jpg");
+            story.writes(P, &file);
+            story.renames(P, &file, &format!("/tmp/pictures/{}", name(number)));
+        }
+    };
+    names(
+        |story| renames(story, &|number| format!("{:x}.wncry", number + 0xa000)),
+        Behaviour::MassChange,
+    );
+    // Other names with the same ending, the same names with another, and none at all, as stores have that name files by content.
+    is_silent(|story| renames(story, &|number| format!("holiday {number}.jpg")));
+    is_silent(|story| renames(story, &|number| format!("IMG_{number}.dcm")));
+    is_silent(|story| renames(story, &|number| format!("{:x}", number + 0xa000)));
+}
+
+#[test]
 fn packers_rotations_and_few_files_are_no_ransom() {
     for ending in ["gz", "bak", "1", "tmp"] {
         is_silent(|story| {

@@ -18,7 +18,12 @@ fn code_of_an_installation_in_a_home_is_the_systems_and_notes_of_tools_are_their
         story.wants_answered(P, path, WRITE_CREATE, errno);
         story.found()
     };
-    for code in ["lib/python3.11/json/__init__.py", "bin/pip", "lib/x.so"] {
+    for code in [
+        "lib/python3.11/json/__init__.py",
+        "bin/pip",
+        "lib/x.so",
+        "lib/x.py.tmp",
+    ] {
         let found = of(&format!("/home/you/.pyenv/{code}"), READ_ONLY);
         assert_eq!(found, [(Behaviour::SystemChange, 1)], "{code}");
     }
