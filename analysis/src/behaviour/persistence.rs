@@ -16,7 +16,7 @@ use super::path_classes::is_in_any;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
-/// Where nothing outlives the run, so that nothing runs later.
+/// Directories in which nothing outlives the run, so that nothing runs later.
 const THROWN_AWAY: &[&str] = &["/tmp", "/dev/shm"];
 
 /// Paths that are told of.
