@@ -26,6 +26,8 @@ pub struct Parts<'a> {
     pub command_line: &'a str,
     /// The machine's memory.
     pub megabytes: u32,
+    /// The number of its processors.
+    pub processors: u32,
     /// The file that keeps the console's text.
     pub console: &'a Path,
     /// The time that it may run, in the host's time.
@@ -35,7 +37,7 @@ pub struct Parts<'a> {
 /// No KVM, on purpose: the same machine everywhere, and a clock that counts instructions. Sleeping
 /// costs nothing, and what a test measures does not depend on how busy the host is.
 ///
-/// One processor: two would be emulated by one thread all the same, and with a clock that counts
+/// Of one processor, unless the machine says otherwise: two are emulated by one thread all the same, and with a clock that counts
 /// instructions 6.1 never gets its second one up. `thread=multi` corrupts memory under QEMU 7.2.
 const MACHINE: &[&str] = &[
     "-accel",
@@ -47,8 +49,6 @@ const MACHINE: &[&str] = &[
     "clock=host",
     "-cpu",
     "max",
-    "-smp",
-    "1",
     "-nic",
     "none",
     "-display",
@@ -130,6 +130,7 @@ fn command(parts: &Parts) -> Command {
     let line = format!("{COMMAND_LINE} {}", parts.command_line);
     qemu.args(MACHINE)
         .args(["-m", &parts.megabytes.to_string()])
+        .args(["-smp", &parts.processors.to_string()])
         .arg("-kernel")
         .arg(parts.kernel)
         .arg("-initrd")

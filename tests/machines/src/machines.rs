@@ -30,6 +30,8 @@ pub struct Machine {
     pub copies: usize,
     /// The machine's memory.
     pub megabytes: u32,
+    /// The number of its processors.
+    pub processors: u32,
     /// The reason why it is booted only when it is named; `None`: always.
     pub only_named: Option<&'static str>,
 }
@@ -93,6 +95,9 @@ pub const BOOTS: &[&Boot] = &[
 /// The memory of an ordinary machine, in megabytes.
 const MEMORY: u32 = 1024;
 
+/// The processors of an ordinary machine.
+const PROCESSORS: u32 = 1;
+
 /// Every machine of `cargo xtask vm`.
 pub const MACHINES: &[Machine] = &[
     Machine {
@@ -101,6 +106,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: Some("other machines have its tests, and more"),
     },
     Machine {
@@ -109,6 +115,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -117,6 +124,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -125,6 +133,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: Some("it is for who changes what is told; another machine has a short run"),
     },
     Machine {
@@ -134,6 +143,7 @@ pub const MACHINES: &[Machine] = &[
         copies: 1,
         // A process takes some thirty kilobytes of the kernel's memory.
         megabytes: 6144,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -142,6 +152,8 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        // Where a test says which of them a program may have.
+        processors: 2,
         only_named: None,
     },
     Machine {
@@ -150,6 +162,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &PACKAGED,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -158,6 +171,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -166,6 +180,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -174,6 +189,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -182,6 +198,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -190,6 +207,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -198,6 +216,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -206,6 +225,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -214,6 +234,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -222,6 +243,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: None,
     },
     Machine {
@@ -230,6 +252,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &PROGRAMS,
         copies: 2,
         megabytes: 3072,
+        processors: PROCESSORS,
         only_named: Some(TAKES_LONG),
     },
     Machine {
@@ -238,6 +261,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: Some(CHANGES),
     },
     Machine {
@@ -246,6 +270,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: Some(CHANGES),
     },
     Machine {
@@ -254,6 +279,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
+        processors: PROCESSORS,
         only_named: Some(CHANGES),
     },
 ];

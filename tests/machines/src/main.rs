@@ -355,6 +355,7 @@ fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<
         swap: &disks.swap,
         command_line: job.machine.boot.command_line,
         megabytes: job.machine.megabytes,
+        processors: job.machine.processors,
         console: &job.console,
         at_most: match job.machine.only_named {
             None => watch::TOGETHER,
