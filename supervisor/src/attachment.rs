@@ -27,6 +27,7 @@ use self::limits::{GroupLimits, LimitedGroup};
 use self::watch::watch;
 use crate::event_sink::{EventSink, EventSummary, RunObserver};
 use crate::monitor_handle::MonitorHandle;
+use crate::service::UserFile;
 use crate::sinks::OpenSink;
 use crate::{advice, clock, machine};
 
@@ -90,7 +91,8 @@ pub fn attach(
     // What the homes of others hold is not looked at, and counts as there.
     policy.settle_home(&[], &|_| true);
     let clock = clock::now();
-    let events = (request.events.take(), request.redact);
+    let events = request.events.take();
+    let events = (events.map(|file| UserFile::new(file, None)), request.redact);
     let mut sink = EventSink::new(events, &policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     sink.alert(sinks, &policy, &[], None)?;

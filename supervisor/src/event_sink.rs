@@ -4,7 +4,6 @@ mod before_program;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -26,6 +25,7 @@ use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
 use crate::missing_hint::AdvisoryRule;
 use crate::others::OtherWatchers;
+use crate::service::UserFile;
 use crate::sinks::{Alerts, OpenSink};
 use crate::workspace_names::WorkspaceNames;
 use crate::{clock, machine};
@@ -58,7 +58,7 @@ pub struct EventSink<'o> {
     advisory: AdvisoryRule,
     /// The files that the next run on the same layer must not find by another name.
     pub guarded: GuardedFiles,
-    writer: Option<EventWriter<BufWriter<File>>>,
+    writer: Option<EventWriter<BufWriter<UserFile>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
     /// The name of the run.
@@ -90,7 +90,7 @@ pub struct EventSummary {
 impl<'o> EventSink<'o> {
     /// Takes the events of a run under `policy`; they are written to `events`, with credentials hidden where `redact` says so.
     pub fn new(
-        (events, redact): (Option<File>, bool),
+        (events, redact): (Option<UserFile>, bool),
         policy: &Policy,
         clock: Clock,
         observer: &'o mut dyn RunObserver,

@@ -23,7 +23,7 @@ use crate::gateway::{AllowList, Gateway, Service};
 use crate::prepare::{ReadyJail, prepare};
 use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
-use crate::service::ServedCaller;
+use crate::service::{ServedCaller, UserFile};
 use crate::settle::SettledPolicy;
 use crate::sinkhole::{self, Authority, Sinkhole};
 use crate::sinks::OpenSink;
@@ -84,7 +84,7 @@ impl RunRequest {
         }
     }
 
-    /// Looks at files of the host by the rights of whom the run is for.
+    /// Looks at files of the host, or starts who writes to them, by the rights of whom the run is for.
     pub(crate) fn by_its_rights<T>(&self, look: impl FnOnce() -> T) -> anyhow::Result<T> {
         match &self.served {
             None => Ok(look()),
@@ -165,12 +165,14 @@ pub fn run(
         ));
     }
     let clock = clock::now();
-    let events = (request.events.take(), request.redact);
+    let user = request.served.as_ref().map(|served| served.user);
+    let events = request.events.take();
+    let events = (events.map(|file| UserFile::new(file, user)), request.redact);
     let names = std::mem::replace(&mut settled.names, Ok(()));
     missing_hint::ask(&mut settled.policy);
     let mut sink = EventSink::new(events, &settled.policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
-    let served = request.served.as_ref().map(|served| served.user.user);
+    let served = user.map(|user| user.user);
     sink.alert(sinks, &settled.policy, &request.command, served)?;
     let can_start = entered.user_namespace.map_err(anyhow::Error::from);
     let outcome = can_start
@@ -236,15 +238,17 @@ fn attempt(
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let limit = (policy.limits.output, request.capture);
-    let mut relays =
-        StreamRelays::start(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
+    // A thread keeps the rights that its maker has at that moment: what is passed on is written by those of whom it is for.
+    let start = || StreamRelays::start(outside, request.output.clone(), limit, &tell);
+    let mut relays = request.by_its_rights(start)?.context(NO_RELAYS)?;
     let mut held = attach::held(confining, &plan, &mut monitor, again)?;
     attach::adopt(&held, &mut monitor, request.syscalls)?;
     if let (Some(program), Some(groups)) = (monitor.number()?, held.cgroup()) {
         sink.watches(groups.path(), program);
     }
 
-    relays.feed(held.take_terminal()).context(NO_RELAYS)?;
+    let feed = || relays.feed(held.take_terminal());
+    request.by_its_rights(feed)?.context(NO_RELAYS)?;
     let memory = policy.limits.memory;
     let allowed = Service::Allowed(allow_list(&plan));
     let gateway = Gateway::start(held.take_listeners(), allowed, (memory, None))

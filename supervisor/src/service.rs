@@ -12,6 +12,7 @@ mod client;
 mod descriptors;
 mod line;
 pub mod memory;
+mod outputs;
 mod packet;
 mod peer;
 
@@ -20,6 +21,7 @@ pub use claim::{ClaimedPart, RunClaim};
 pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor};
 pub use line::{LINE_TYPE, PacketLine};
+pub use outputs::UserFile;
 pub use packet::{
     MOST_DESCRIPTORS, MOST_ORDER, Packet, PacketError, Refusal, RefusalCode, RunOrder,
 };

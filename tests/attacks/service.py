@@ -1,5 +1,5 @@
 """Talks to turnkey.fd.sock in every way that is none. Prints one line for each way: the number of the refusal, `ended`, or
-`closed`. A way that is named on the command line is tried alone."""
+`closed`. A way that is named on the command line is tried alone. Other programs take its functions."""
 
 import array
 import fcntl
@@ -270,6 +270,7 @@ WAYS = {
     "gone after the request": lambda: hang_up(True),
 }
 
-for name, way in WAYS.items():
-    if not sys.argv[1:] or name in sys.argv[1:]:
-        print(f"{name}: {way()}", flush=True)
+if __name__ == "__main__":
+    for name, way in WAYS.items():
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            print(f"{name}: {way()}", flush=True)

@@ -10,6 +10,7 @@ mod again;
 mod allowance;
 mod callers;
 mod counted;
+mod descriptors;
 mod exchanged;
 mod follow;
 mod lifetime;

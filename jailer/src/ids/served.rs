@@ -6,6 +6,7 @@
 
 use std::os::fd::AsFd;
 
+use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::libc;
@@ -60,6 +61,21 @@ impl ServedUser {
         let flags = AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS;
         self.with_rights(|| nix::unistd::faccessat(opened, c"", access, flags))?
     }
+}
+
+/// Gives up, for this process's threads to come too, what root's writes to a caller's file would do that the caller's own do not: leave
+/// set-user-ID and set-group-ID bits of the file as they are, and pass over quotas. Call it before there is a second thread.
+///
+/// # Errors
+/// When the kernel does not take a capability.
+pub fn write_as_everybody() -> Result<(), caps::errors::CapsError> {
+    for capability in [Capability::CAP_FSETID, Capability::CAP_SYS_RESOURCE] {
+        // The effective one first: it is never one that is not permitted.
+        for set in [CapSet::Effective, CapSet::Permitted] {
+            caps::drop(None, set, capability)?;
+        }
+    }
+    Ok(())
 }
 
 /// The supplementary groups of who connected a Unix socket, unix(7) `SO_PEERGROUPS`: at that moment, whatever it has become since.

@@ -59,6 +59,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     // It was started by another name.
     nix::sys::prctl::set_name(c"turnkey")?;
     turnkey_supervisor::make_room_for_files();
+    served::write_as_everybody().map_err(anyhow::Error::from)?;
     let config = ServeConfig::load(arguments.config.as_deref())?;
     // Out of the way of the caller's own.
     let service = nix::unistd::dup(std::io::stdin())?;
