@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use turnkey_tests::{SERVED, Service};
 
@@ -10,6 +10,7 @@ mod again;
 mod allowance;
 mod callers;
 mod counted;
+mod crowd;
 mod descriptors;
 mod exchanged;
 mod follow;
@@ -28,4 +29,25 @@ fn as_served(service: &Service, program: &str, directory: &Path) -> Command {
         .env("TURNKEY_SOCKET_DIR", service.directory())
         .current_dir(directory);
     command
+}
+
+const ATTACK: &str = include_str!("../attacks/service.py");
+
+/// A program of a caller's that talks to the socket by itself, in `place`, with the functions of the attack.
+fn talks(service: &Service, place: &Path, program: &str) -> String {
+    std::fs::write(place.join("service.py"), ATTACK).expect("a test writes its own files");
+    let mut command = as_served(service, "python3", place);
+    let program = format!("import sys; sys.path.insert(0, '.')\nfrom service import *\n{program}");
+    told(
+        &command
+            .args(["-c", &program])
+            .output()
+            .expect("python3 is there"),
+    )
+}
+
+fn told(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
 }

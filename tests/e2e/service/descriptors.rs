@@ -3,35 +3,21 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
+use turnkey_expectations::expected;
 use turnkey_tests::{Mount, Run, SERVED, Service, hand_over, open_to_all, outside, scratch};
 
-use super::as_served;
+use super::{as_served, talks, told};
+
+expected!(
+    a_block_device_is_no_stream_no_directory_and_no_file,
+    room_that_is_kept_for_root_is_not_for_what_a_run_writes: not_on [ORDINARY_6_12],
+    "it has no loop devices, and no mke2fs"
+);
 
 /// The number of a group that the caller is not in.
 const OTHER: u32 = 4343;
-const ATTACK: &str = include_str!("../../attacks/service.py");
-
-/// A program of a caller's that talks to the socket by itself, in `place`, with the functions of the attack.
-fn talks(service: &Service, place: &Path, program: &str) -> String {
-    fs::write(place.join("service.py"), ATTACK).expect("a test writes its own files");
-    let mut command = as_served(service, "python3", place);
-    let program = format!("import sys; sys.path.insert(0, '.')\nfrom service import *\n{program}");
-    told(
-        &command
-            .args(["-c", &program])
-            .output()
-            .expect("python3 is there"),
-    )
-}
-
-fn told(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
 /// A file that all may write to, and whose group is the one that its program has.
 fn set_group(place: &Path) -> PathBuf {
     let path = place.join("tool");
@@ -83,6 +69,49 @@ print(run(came, order('run', '--service', '--no-tty', *{words})))"
         );
         assert!(!has_set_bits(&tool), "{words}");
     }
+}
+
+/// True when a program with a group of its own is somewhere in this directory.
+fn has_set_group_program(place: &Path) -> bool {
+    let entries = fs::read_dir(place).expect("it is there").flatten();
+    entries
+        .filter(|entry| entry.path().is_file())
+        .any(|entry| has_set_bits(&entry.path()))
+}
+
+#[test]
+fn a_directory_that_gives_its_group_gives_a_run_no_program_with_that_group() {
+    let service = Service::start("write = true\n");
+    let run = Run::new().served_at(&service.directory()).file("d/x", "");
+    let place = run.path().join("d");
+    let gives = || {
+        std::os::unix::fs::lchown(&place, Some(SERVED), Some(OTHER)).expect("a test runs as root");
+        fs::set_permissions(&place, PermissionsExt::from_mode(0o2777))
+            .expect("a test runs as root");
+    };
+    let path = place.display().to_string();
+    let makes =
+        format!("cp /bin/true {path}/tool; chmod 2755 {path}/tool; chmod g+s {path}/tool; true");
+    let option = format!("--write {path}");
+    let run = run.option(&option);
+    let command = run.command(&["sh", "-c", &makes]);
+    gives();
+    let output = { command }.output().unwrap();
+    // A group that its caller's is not is nobody's there, and what has it takes no writes: inode_permission() in the kernel.
+    assert!(!place.join("tool").exists(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Permission denied"));
+    told(
+        &as_served(&service, "sh", &place)
+            .args(["-c", &makes])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        !has_set_group_program(&place),
+        "the control: its caller makes it, without the bit"
+    );
+    assert!(outside("sh", &["-c", &makes]).0.success());
+    assert!(has_set_group_program(&place), "the control: root does");
 }
 
 /// The numbers of two capabilities, capabilities(7).

@@ -4,9 +4,7 @@ use std::process::Stdio;
 
 use turnkey_tests::{Run, SERVED, Service};
 
-use super::as_served;
-
-const ATTACK: &str = include_str!("../../attacks/service.py");
+use super::{ATTACK, as_served};
 
 #[test]
 fn a_request_that_is_none_is_refused_and_the_service_goes_on() {
