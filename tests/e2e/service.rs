@@ -9,6 +9,7 @@ use turnkey_tests::{SERVED, Service};
 mod again;
 mod allowance;
 mod callers;
+mod check;
 mod counted;
 mod crowd;
 mod descriptors;

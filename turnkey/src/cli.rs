@@ -38,7 +38,7 @@ pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
 pub use scan::{ScanArguments, ScanLanguage};
-pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments};
+pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments, USE_SERVICE};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;
 pub use worlds::WorldsArguments;

@@ -24,7 +24,7 @@ pub struct ServeArguments {
     /// The directory of the socket, made where it is not there, instead of what TURNKEY_SOCKET_DIR names, or /run/turnkey
     #[arg(long, value_name = "DIR")]
     pub socket_dir: Option<PathBuf>,
-    /// Print what this configuration gives, and serve nobody
+    /// Print what this configuration and this host give, which tier, who may call, and what is missing with how to get it; serve nobody
     #[arg(long)]
     pub check: bool,
 }
@@ -60,7 +60,7 @@ pub struct ServiceArguments {
 }
 
 /// The file by which an administrator has every run of other users made by the service.
-const USE_SERVICE: &str = "/etc/turnkey/use-service";
+pub const USE_SERVICE: &str = "/etc/turnkey/use-service";
 
 impl ServiceArguments {
     /// True when the service is to make the run.

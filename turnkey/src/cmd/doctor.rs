@@ -19,8 +19,15 @@ use crate::cli::DoctorArguments;
 use crate::failure::Failure;
 use crate::output;
 
+pub use findings::{CheckFinding, CheckState};
+
 /// The exit status when the default profile cannot be enforced whole by this caller.
 const NOT_WHOLE: u8 = 1;
+
+/// The checks of this host, for this caller.
+pub fn look() -> anyhow::Result<Vec<CheckFinding>> {
+    Ok(findings::findings(&gather::gather()?))
+}
 
 /// Looks at the host and prints what there is to say.
 pub fn doctor(arguments: &DoctorArguments) -> Result<u8, Failure> {

@@ -1,5 +1,6 @@
 //! `turnkey serve`: makes runs for callers without privileges.
 
+mod check;
 mod config;
 mod counters;
 mod listener;
@@ -14,6 +15,7 @@ use turnkey_supervisor::service::{self, ServedPeer};
 use crate::cli::ServeArguments;
 use crate::failure::Failure;
 use crate::output;
+use check::ServingHost;
 use config::ServeConfig;
 use listener::Listener;
 use log::{ServiceEvent, ServiceLog};
@@ -28,8 +30,7 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     let config = ServeConfig::load(file)?;
     ServedPeer::require_kernel().map_err(anyhow::Error::from)?;
     if arguments.check {
-        output::page(page(&config).as_bytes())?;
-        return Ok(0);
+        return check(&config);
     }
     require_root()?;
     let directory = arguments.socket_dir.clone();
@@ -44,46 +45,26 @@ pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
     Ok(served.map(|()| 0)?)
 }
 
+/// Prints what the configuration and this host give.
+fn check(config: &ServeConfig) -> Result<u8, Failure> {
+    let is_root = nix::unistd::geteuid().is_root();
+    let findings = is_root.then(super::doctor::look).transpose()?;
+    let host = ServingHost::look(config, findings)?;
+    output::page(check::page(config, &host)?.as_bytes())?;
+    match host.missing().as_slice() {
+        [] => Ok(0),
+        missing => Err(anyhow::anyhow!(
+            "a service could make no run here, for lack of: {}; what helps stands behind each of them above",
+            missing.join(", ")
+        )
+        .into()),
+    }
+}
+
 fn require_root() -> anyhow::Result<()> {
     ensure!(
         nix::unistd::geteuid().is_root(),
         "a service makes jails for others, which takes root; start `turnkey serve` as root"
     );
     Ok(())
-}
-
-/// The configuration as it holds, in the form of its file.
-fn page(config: &ServeConfig) -> String {
-    let list = |names: &[String]| {
-        let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-        format!("[{}]", names.join(", "))
-    };
-    let mut page = format!(
-        "group = {:?}\nmax_running = {}\nmax_running_per_user = {}\nqueue = {}\nready = {}\nprofiles = {}\nnetworks = {}\nwrite = {}\n\n[limits]\n",
-        config.group,
-        config.max_running,
-        config.max_running_per_user,
-        config.queue,
-        config.ready,
-        list(&config.profiles),
-        list(&config.networks),
-        config.write,
-    );
-    let line = |(name, text): (&str, &str)| format!("{name} = {text:?}\n");
-    page.extend(config.limits.named().map(line));
-    page.push_str("\n[per_user]\n");
-    page.extend(config.per_user.named().map(line));
-    page
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_printed_is_a_configuration() {
-        let config = ServeConfig::default();
-        let again: ServeConfig = toml::from_str(&page(&config)).unwrap();
-        assert_eq!(again, config);
-    }
 }

@@ -574,9 +574,7 @@ fn lock(directory: &Path) -> anyhow::Result<Flock<File>> {
 
 /// Root's, and the group's to connect to.
 fn open_to(path: &Path, group: &str) -> anyhow::Result<()> {
-    let number = group.parse().ok().map(nix::unistd::Gid::from_raw);
-    let named = nix::unistd::Group::from_name(group)?.map(|group| group.gid);
-    let found = named.or(number);
+    let found = super::check::group(group)?.map(|group| group.gid);
     if found.is_none() {
         output::line(&format!(
             "there is no group {group}, so only root can connect: `groupadd {group}`, and `usermod -aG {group} USER` for each who may"
