@@ -30,7 +30,7 @@ pub use process::{
     ChildUsage, block_only, death_signal, default_signals, ended, kill, signal, wait,
     wait_for_the_end,
 };
-pub use socket::{peer_groups, receive_with, send_with};
+pub use socket::{passed, peer_groups, receive_with, send_with};
 pub use turnkey_vfork::VforkHelper;
 
 /// The result of every call here.

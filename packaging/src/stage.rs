@@ -11,7 +11,7 @@ use crate::{VERSION, notices};
 use xtask::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
@@ -33,6 +33,10 @@ const FILES: [(&str, &str); 10] = [
     (
         "packaging/turnkey.service",
         "usr/lib/systemd/system/turnkey.service",
+    ),
+    (
+        "packaging/turnkey.socket",
+        "usr/lib/systemd/system/turnkey.socket",
     ),
     (
         "packaging/serve.toml",
@@ -61,11 +65,12 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 14] = [
+pub const ONE_OF_EACH: [&str; 15] = [
     "usr/bin/turnkey",
     "usr/bin/turnkey-runc",
     "usr/lib/systemd/system/turnkey-monitor.service",
     "usr/lib/systemd/system/turnkey.service",
+    "usr/lib/systemd/system/turnkey.socket",
     "usr/share/bash-completion/completions/turnkey",
     "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",

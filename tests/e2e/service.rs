@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use turnkey_tests::{SERVED, Service};
 
+mod activated;
 mod again;
 mod allowance;
 mod callers;

@@ -4,7 +4,7 @@
 //! exchanged on the way, and no look comes before the open that it is for. `setfsuid(2)` is a thread's own, and takes the capabilities
 //! that pass over permissions with it; the others stay, by which what is open becomes a mount.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
@@ -76,6 +76,14 @@ pub fn write_as_everybody() -> Result<(), caps::errors::CapsError> {
         }
     }
     Ok(())
+}
+
+/// The socket that systemd has bound for this service, sd_listen_fds(3). Call it once, where the environment says that there is one.
+///
+/// # Errors
+/// `EBADF` when there is none.
+pub fn passed_socket() -> Result<OwnedFd, Errno> {
+    crate::sys::passed()
 }
 
 /// The supplementary groups of who connected a Unix socket, unix(7) `SO_PEERGROUPS`: at that moment, whatever it has become since.

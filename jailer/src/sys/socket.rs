@@ -6,6 +6,19 @@ use nix::errno::Errno;
 
 use super::{Result, Word, call, fd, owned, word};
 
+/// The number of the first descriptor that a manager of services passes, sd_listen_fds(3).
+const FIRST_PASSED: Word = 3;
+
+/// A copy of the first descriptor that a manager of services has passed, which closes on exec, in the place of that one. For a process whose
+/// environment says that it has one: then the number is nobody else's.
+pub fn passed() -> Result<OwnedFd> {
+    let command = Word::from(libc::F_DUPFD_CLOEXEC);
+    let copy = [FIRST_PASSED, command, FIRST_PASSED, 0, 0, 0];
+    let copy = call(libc::SYS_fcntl, copy).map(owned)?;
+    call(libc::SYS_close, [FIRST_PASSED, 0, 0, 0, 0, 0])?;
+    Ok(copy)
+}
+
 /// `struct iovec`.
 #[repr(C)]
 struct IoVec {

@@ -8,6 +8,7 @@ mod log;
 mod maker;
 mod queue;
 mod run_maker;
+mod socket;
 
 use anyhow::ensure;
 use turnkey_supervisor::service::{self, ServedPeer};

@@ -13,16 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::{Mode, SFlag, lstat};
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, accept_with, bind, listen, socket_with,
-};
+use rustix::net::{SocketFlags, accept_with};
 use turnkey_supervisor::service::{
-    LINE_TYPE, Packet, PacketLine, PeerError, Refusal, RefusalCode, RunClaim, SOCKET, ServedPeer,
+    Packet, PacketLine, PeerError, Refusal, RefusalCode, RunClaim, ServedPeer,
 };
 
 use super::config::{self, ServeConfig};
@@ -30,10 +27,8 @@ use super::counters::{ServiceCounters, UserUse};
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
 use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
-use crate::output;
+use super::socket::{BACKLOG, ServiceSocket};
 
-/// Connections that the kernel holds until they are accepted.
-const BACKLOG: i32 = 128;
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time in which a process ends that was killed, unless the kernel holds it.
@@ -74,25 +69,7 @@ impl<'c> Listener<'c> {
         config: &'c ServeConfig,
         file: Option<&'c Path>,
     ) -> anyhow::Result<Self> {
-        let place = directory.display();
-        let made = || format!("the directory of the socket, {place}, cannot be used");
-        make_directory(directory).with_context(made)?;
-        let lock = lock(directory)?;
-        let path = directory.join(SOCKET);
-        // Of a service that was killed: nobody else has the lock.
-        match nix::unistd::unlink(&path) {
-            Ok(()) | Err(Errno::ENOENT) => {}
-            Err(errno) => return Err(errno).with_context(made),
-        }
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, LINE_TYPE, flags, None)?;
-        // Nobody connects before it is known who may.
-        let before = nix::sys::stat::umask(Mode::from_bits_truncate(0o777));
-        let bound = bind(&socket, &SocketAddrUnix::new(&path)?);
-        nix::sys::stat::umask(before);
-        bound.with_context(made)?;
-        open_to(&path, &config.group)?;
-        listen(&socket, BACKLOG)?;
+        let ServiceSocket { socket, lock } = ServiceSocket::of(directory, &config.group)?;
         let heeded: SigSet = [Signal::SIGTERM, Signal::SIGINT, ASKED]
             .into_iter()
             .collect();
@@ -533,59 +510,4 @@ fn turn_away(
     let refusal = Refusal { code, message, fix };
     // Who does not take it at once does without.
     let _ = line.send(&Packet::Refused(refusal), &[], false);
-}
-
-fn make_directory(directory: &Path) -> Result<(), Errno> {
-    let mode = Mode::S_IRWXU | Mode::S_IRGRP | Mode::S_IXGRP | Mode::S_IROTH | Mode::S_IXOTH;
-    match nix::unistd::mkdir(directory, mode) {
-        Ok(()) | Err(Errno::EEXIST) => {}
-        Err(errno) => return Err(errno),
-    }
-    let stat = lstat(directory)?;
-    let is_directory = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
-    let others = Mode::S_IWGRP | Mode::S_IWOTH;
-    let is_shared = Mode::from_bits_truncate(stat.st_mode).intersects(others);
-    // Whoever can write there can put another socket in the place of this one.
-    match (is_directory, is_shared || stat.st_uid != 0) {
-        (false, _) => Err(Errno::ENOTDIR),
-        (true, true) => Err(Errno::EPERM),
-        (true, false) => Ok(()),
-    }
-}
-
-fn lock(directory: &Path) -> anyhow::Result<Flock<File>> {
-    let path = directory.join("turnkey.lock");
-    let flags = nix::fcntl::OFlag::O_CREAT
-        | nix::fcntl::OFlag::O_RDWR
-        | nix::fcntl::OFlag::O_NOFOLLOW
-        | nix::fcntl::OFlag::O_CLOEXEC;
-    let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-    let file = nix::fcntl::open(&path, flags, mode)
-        .with_context(|| format!("{} cannot be opened", path.display()))?;
-    Flock::lock(File::from(file), FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno
-    {
-        Errno::EAGAIN => anyhow::anyhow!(
-            "another service listens in {}; end it, or name another directory with --socket-dir",
-            directory.display()
-        ),
-        errno => errno.into(),
-    })
-}
-
-/// Root's, and the group's to connect to.
-fn open_to(path: &Path, group: &str) -> anyhow::Result<()> {
-    let found = super::check::group(group)?.map(|group| group.gid);
-    if found.is_none() {
-        output::line(&format!(
-            "there is no group {group}, so only root can connect: `groupadd {group}`, and `usermod -aG {group} USER` for each who may"
-        ));
-    }
-    let group = found.unwrap_or(nix::unistd::Gid::from_raw(0));
-    let root = nix::unistd::Uid::from_raw(0);
-    nix::unistd::chown(path, Some(root), Some(group))?;
-    let mode = Mode::from_bits_truncate(0o660);
-    let at = nix::fcntl::AT_FDCWD;
-    let follow = nix::sys::stat::FchmodatFlags::FollowSymlink;
-    nix::sys::stat::fchmodat(at, path, mode, follow)?;
-    Ok(())
 }
