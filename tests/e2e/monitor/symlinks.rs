@@ -358,6 +358,51 @@ fn m37_no_spelling_of_a_descriptor_hides_a_change() {
     }
 }
 
+/// The rule is about another file, and says what is done because nobody knows which this was.
+#[test]
+fn m37_a_file_that_no_name_tells_is_told_as_that() {
+    let acts = [
+        (ACTS[0], SPELLINGS[0]),
+        (ACTS[6], SPELLINGS[0]),
+        (MAKERS[0], BACK[0]),
+        (MAKERS[4], SPELLINGS[0]),
+        ("os.symlink(W, 'aim')", SPELLINGS[0]),
+    ];
+    let kinds = [CHANGED, MADE].concat();
+    for (act, way) in acts {
+        let run = Run::new().option("--mode observe").with_events();
+        let run = if MAKERS.contains(&act) {
+            run
+        } else {
+            run.file("f", "file").file("g", "other")
+        };
+        let run = run.profile(&guards(&kinds, "/workspace/other"));
+        let ran = run.python(&by_way(act, way));
+        ran.expect(ran.stderr.contains("lived on"), "the control: it is done");
+        let expected = by_arguments(&ran);
+        let is_lost = |row: &serde_json::Value| row["file_unknown"] == true;
+        let rows = ran.violations();
+        ran.expect(!expected || !rows.is_empty(), act);
+        ran.expect(rows.iter().all(is_lost), act);
+        let decided = events(&ran, "change").chain(events(&ran, "bind"));
+        let told = decided.filter(|event| is_lost(&event["decision"])).count();
+        ran.expect((told > 0) == expected, "an event says so");
+        let said = ran.stderr.contains("which one this was is not known");
+        ran.expect(said == expected, "the terminal says so");
+    }
+}
+
+/// A name that a rule is about is known, though it is reached by such a way as well.
+#[test]
+fn m37_a_file_that_its_name_tells_is_not_told_as_unknown() {
+    let run = Run::new().option("--mode observe").file("f", "file");
+    let run = run.profile(&guards(CHANGED, "/workspace/f"));
+    let ran = run.python("import os; os.chmod('f', 0o600)");
+    let told: Vec<_> = ran.violations().iter().collect();
+    ran.expect(told.len() == 1, "it is told");
+    ran.expect(told[0].get("file_unknown").is_none(), "the file is known");
+}
+
 /// Standard streams that are pipes, and what programs ask of their own links in /proc.
 #[test]
 fn what_programs_ask_of_their_links_in_proc_is_free() {
