@@ -275,6 +275,17 @@ pub mod flag {
     /// what that executes, or a file that no directory has.
     pub const ANEW: u16 = 1 << 12;
 
+    /// [`super::kind::CHANGE`], [`super::kind::NETWORK`]: the rule is the strongest of those about any file, as a name of the act leads
+    /// through links to a file that no text tells, and none was as strong about the name.
+    pub const FILE_UNKNOWN: u16 = 1 << 13;
+
+    /// [`FILE_UNKNOWN`] for 1, and nothing for 0.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_lost(lost: u64) -> u16 {
+        ((lost & 1) as u16) << 13
+    }
+
     /// [`ACTOR_UNKNOWN`] of the unknown role alone. Without a branch, of which the kernel's verifier would
     /// follow each.
     #[must_use]

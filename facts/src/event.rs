@@ -54,6 +54,9 @@ pub struct Decision {
     /// The kernel did not know who this was; nor does it where no rule names who acts. Of all the answers
     /// that it might have had, the strongest was given, which may be the one that everybody has.
     pub actor_unknown: bool,
+    /// A name of the act leads through links to a file that no text tells, and the answer is the strongest that any file
+    /// might have had.
+    pub file_unknown: bool,
 }
 
 /// The system call behind a [`Kind::Change`].

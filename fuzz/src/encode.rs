@@ -52,6 +52,8 @@ pub fn encode(event: &Event) -> Vec<u8> {
     };
     let unknown = event.decision.is_some_and(|made| made.actor_unknown);
     parts.flag(flag::ACTOR_UNKNOWN, unknown);
+    let is_lost = event.decision.is_some_and(|made| made.file_unknown);
+    parts.flag(flag::FILE_UNKNOWN, is_lost);
     parts.fill(&event.kind);
     parts.bytes()
 }

@@ -33,6 +33,12 @@ impl Verdict {
         }
     }
 
+    /// 1 when this one is stronger than another, or else 0. Branch-free, so that the verifier does not fork states.
+    #[inline(always)]
+    pub fn exceeds(self, other: Self) -> u64 {
+        u64::from(other.action).wrapping_sub(u64::from(self.action)) >> 63
+    }
+
     /// The same, of an act that is let through whatever the rule would have done.
     #[inline(always)]
     pub fn told(self) -> Self {
@@ -393,7 +399,7 @@ fn end_component(scratch: &mut Scratch) {
         cursor.depth += 1;
         scratch.states[cursor.depth as usize % PATH] = cursor.state as u16;
     } else if cursor.length == 2 {
-        cursor.stepped = 1;
+        cursor.stepped += 1;
         if cursor.depth > 0 {
             cursor.depth -= 1;
         }
@@ -500,6 +506,7 @@ fn walk_untidy(
     scratch.cursor.depth = 0;
     scratch.cursor.length = 0;
     scratch.cursor.dots = 0;
+    scratch.cursor.stepped = 0;
     scratch.states[0] = start as u16;
     let mut walk = Written {
         scratch,

@@ -47,15 +47,21 @@ fn look_up_new(
     task: u64,
     name: Name,
     (is_aim, length): (bool, u32),
+    result: i64,
 ) -> (u32, u32) {
     let is_sibling = is_aim && length != UNREADABLE && read::user::<u8>(name.path).0 != b'/';
     let length = if is_sibling {
+        scratch.cursor.own = u64::from(length);
         read::append_sibling(scratch, length, name.path)
     } else {
         read::user_text(scratch, name.path)
     };
     let length = length.forget(scratch);
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
+    // A symlink that was not made leads nowhere.
+    if is_attempt(result) && (!is_aim || result >= 0) {
+        open::doubt_steps(scratch, jail, task, (name.directory, length));
+    }
     (length, state)
 }
 
@@ -251,13 +257,32 @@ fn through_magic(scratch: &Scratch, table: &Table, asked: Arguments) -> Verdict 
 /// about. It is told.
 #[inline(always)]
 fn to_magic(scratch: &Scratch, table: &Table) -> Verdict {
-    // A link of /dev to one is where logs are sent to.
-    if scratch.cursor.magic & 1 == 0 {
-        return Verdict::NONE;
-    }
     let unknown = |column| automaton::decide_unknown(scratch, table, column);
     let verdict = unknown(column::FOLLOWED).or(unknown(column::WRITE));
     verdict.or(unknown(column::AWAY)).told()
+}
+
+/// The stronger of the verdict on the names of an act and of that on the unknown file which they lead to.
+#[inline(always)]
+fn or_of_unknown(
+    scratch: &mut Scratch,
+    table: &Table,
+    asked: Arguments,
+    named: Verdict,
+) -> Verdict {
+    const MADE: u64 = 2;
+    let lost = scratch.cursor.lost;
+    let mut unknown = Verdict::NONE;
+    if lost & MADE != 0 {
+        unknown = to_magic(scratch, table);
+    }
+    unknown = unknown.forget(scratch);
+    if lost & !MADE != 0 {
+        unknown = through_magic(scratch, table, asked).or(unknown);
+    }
+    unknown = unknown.forget(scratch);
+    scratch.cursor.lost = unknown.exceeds(named);
+    unknown.or(named)
 }
 
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
@@ -312,6 +337,8 @@ pub fn leave(
     (regs, result): (u64, i64),
 ) {
     scratch.cursor.magic = magic::NONE;
+    scratch.cursor.stepped = 0;
+    scratch.cursor.own = 0;
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
@@ -339,7 +366,13 @@ pub fn leave(
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
+    // Of looks, rules see the text alone.
+    if asked.kind != kind::LOOK && is_attempt(result) {
+        let from = (asked.object.directory, length);
+        open::doubt_steps(scratch, jail, who.task, from);
+    }
     let asked = asked.forget(scratch);
+    let result = result.forget(scratch);
     verdict = at(scratch, table, old, asked.column).or(verdict);
     verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
@@ -352,14 +385,16 @@ pub fn leave(
     }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
-        (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
+        (new_length, new) =
+            look_up_new(scratch, jail, who.task, asked.new, (is_aim, length), result);
         effects = effects.forget(scratch);
         new = new.forget(scratch);
         // Without hooks nobody learns what a call that follows the symlink has reached.
         if effects & effect::ALIAS != 0 && !jail.has_hooks() {
             let followed = of_followed(scratch, table, new);
             verdict = followed.or(verdict).forget(scratch);
-            verdict = to_magic(scratch, table).or(verdict).forget(scratch);
+            // A link of /dev to one is where logs are sent to.
+            scratch.cursor.lost |= u64::from(scratch.cursor.magic & 1) << 1;
         } else {
             scratch.cursor.lost |= is_lost(scratch.cursor.magic, 0);
         }
@@ -379,7 +414,7 @@ pub fn leave(
     }
     if !is_attempt(result) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
-        scratch.cursor.lost = 0;
+        scratch.cursor.lost &= 2;
     }
     let result = result.forget(scratch);
     let effects = effects.forget(scratch);
@@ -389,7 +424,7 @@ pub fn leave(
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
     if scratch.cursor.lost != 0 {
-        verdict = through_magic(scratch, table, asked).or(verdict);
+        verdict = or_of_unknown(scratch, table, asked, verdict);
     }
     verdict = verdict.forget(scratch);
     verdict = advised(jail, verdict, result);
@@ -415,6 +450,7 @@ pub fn leave(
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
+    scratch.record.flags |= flag::of_lost(scratch.cursor.lost);
     scratch.record.what = u16::from(asked.on);
     scratch.record.detail = read::number(regs) as u32;
     if result < 0 {
@@ -498,8 +534,7 @@ fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
 /// True when what a rename has put to a name, the first `length` bytes of the text, is certainly no directory.
 #[inline(always)]
 fn is_file(scratch: &mut Scratch, task: u64, name: Name, length: u32) -> bool {
-    let start = entry::start(scratch, task, name.directory);
-    length != UNREADABLE && entry::is_certainly_a_file(scratch, start, length)
+    length != UNREADABLE && entry::is_certainly_a_file(scratch, task, name.directory, length)
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

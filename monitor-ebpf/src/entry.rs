@@ -3,7 +3,7 @@
 //! After a rename without hooks only arguments tell which file it was. A rename puts the entry into the kernel's lists,
 //! so it is found there without asking a file system.
 
-use turnkey_abi::ABSENT;
+use turnkey_abi::{ABSENT, PATH};
 
 use crate::path::{self, Place, is_directory};
 use crate::read::{self, Scratch, offset};
@@ -31,6 +31,13 @@ pub struct Course {
     node: u64,
     /// Bytes of the name that are known to be the same.
     same: u32,
+    /// Number of `..` to be stepped over before the walk is over.
+    steps: u32,
+    /// The address behind a name that the next `..` takes back, whatever it is the name of; 0: none is.
+    taken_back: u64,
+    /// The root of the task, above which `..` does not lead.
+    root_mount: u64,
+    root_dentry: u64,
     /// The inode of the last component, when it was found.
     found: u64,
 }
@@ -99,7 +106,7 @@ impl Course {
         true
     }
 
-    /// Steps over slashes and dots. Where two dots lead out of a mount nothing is certain.
+    /// Steps over slashes and dots.
     #[inline(always)]
     fn look_at_component(&mut self) -> bool {
         let [first, second, third, _]: [u8; 4] = read::kernel(self.rest);
@@ -110,17 +117,40 @@ impl Course {
         if first == b'/' || first == b'.' && ends(1, second) {
             self.advance(1);
         } else if first == b'.' && second == b'.' && ends(2, third) {
-            if self.dentry == top(self.mount) {
-                return false;
-            }
-            let above = read::kernel(self.dentry + u64::from(offset!(dentry_d_parent)));
-            self.advance(2);
-            self.enter(self.mount, above);
+            return self.step_back();
         } else {
             let (list, _) = entries();
             self.look_through(ENTRIES, self.dentry + u64::from(list));
         }
         true
+    }
+
+    /// Goes to the directory above, but for the root: over the edge of a mount first, and then is asked again.
+    #[inline(always)]
+    fn step_back(&mut self) -> bool {
+        let is_root = self.dentry == self.root_dentry && self.mount == self.root_mount;
+        if !is_root && self.dentry == top(self.mount) {
+            return self.leave_mount();
+        }
+        self.advance(2);
+        self.steps = self.steps.wrapping_sub(1);
+        if !is_root {
+            let above = read::kernel(self.dentry + u64::from(offset!(dentry_d_parent)));
+            self.enter(self.mount, above);
+        }
+        self.steps != 0
+    }
+
+    /// From the top of a mount to what it is mounted on.
+    #[inline(always)]
+    fn leave_mount(&mut self) -> bool {
+        let inner = u64::from(offset!(mount_mnt));
+        let mount = self.mount - inner;
+        let parent: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_parent)));
+        let is_last = parent == 0 || parent == mount;
+        self.dentry = read::kernel(mount + u64::from(offset!(mount_mnt_mountpoint)));
+        self.mount = parent + inner;
+        !is_last
     }
 
     #[inline(always)]
@@ -142,6 +172,13 @@ impl Course {
             return true;
         }
         self.advance(length);
+        if self.rest == self.taken_back {
+            const BACK: u32 = 3;
+            self.advance(BACK);
+            self.stage = WRITTEN;
+            self.steps = self.steps.wrapping_sub(1);
+            return self.steps != 0;
+        }
         let inode: u64 = read::kernel(entry + u64::from(offset!(dentry_d_inode)));
         if self.left == 0 {
             self.found = inode;
@@ -206,25 +243,53 @@ fn cut(word: u64, length: u32) -> u64 {
 /// several entries of one name the kernel has the newest in front (__d_move of fs/dcache.c). Nothing is certain of a
 /// path through a symlink, or of one that is not found.
 #[inline(always)]
-pub fn is_certainly_a_file(scratch: &mut Scratch, directory: Place, length: u32) -> bool {
-    let (list, of_node) = entries();
-    if list == ABSENT || of_node == ABSENT {
-        return false;
-    }
-    let text = scratch.text.as_ptr() as u64;
-    scratch.course.rest = text;
-    scratch.course.left = length;
-    scratch.course.found = 0;
-    let (mount, dentry) = directory.parts();
-    scratch.course.enter(mount, dentry);
-    verifier::repeat(ROUNDS, &mut Walk { scratch });
+pub fn is_certainly_a_file(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> bool {
+    scratch.cursor.own = 0;
+    walk(scratch, task, directory, (length, 0));
     let found = scratch.course.found;
     found != 0 && !is_directory(found)
 }
 
+/// True when each `..` of such a path certainly leads back from a directory, so that the path in its plain form is the
+/// same file's. From a symlink it leads to whatever is above that symlink's target. `steps` is how often it is there, and not 0.
+/// The first [`Cursor::own`](read::Cursor::own) bytes are of the new symlink whose aim the rest is, behind a `..`.
+#[inline(always)]
+pub fn steps_back_surely(
+    scratch: &mut Scratch,
+    task: u64,
+    directory: i32,
+    (length, steps): (u32, u32),
+) -> bool {
+    walk(scratch, task, directory, (length, steps));
+    scratch.course.steps == 0
+}
+
+/// Walks along the path that is the first `length` bytes of the text, until `..` was stepped over so often; 0: to its end.
+#[inline(always)]
+fn walk(scratch: &mut Scratch, task: u64, directory: i32, (length, steps): (u32, u32)) {
+    let (list, of_node) = entries();
+    let (root_mount, root_dentry) = path::root(task).parts();
+    let text = scratch.text.as_ptr() as u64;
+    let (mount, dentry) = start(scratch, task, directory).parts();
+    let course = &mut scratch.course;
+    course.rest = text;
+    course.left = length;
+    course.found = 0;
+    course.steps = steps;
+    // No path's first byte is behind a name.
+    course.taken_back = text + (verifier::opaque(scratch.cursor.own) & (PATH as u64 - 1));
+    course.root_mount = root_mount;
+    course.root_dentry = root_dentry;
+    if list == ABSENT || of_node == ABSENT {
+        return;
+    }
+    course.enter(mount, dentry);
+    verifier::repeat(ROUNDS, &mut Walk { scratch });
+}
+
 /// The directory that a path starts from, which is the text.
 #[inline(always)]
-pub fn start(scratch: &Scratch, task: u64, directory: i32) -> Place {
+fn start(scratch: &Scratch, task: u64, directory: i32) -> Place {
     if scratch.text[0] == b'/' {
         path::root(task)
     } else {

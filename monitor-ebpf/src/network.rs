@@ -382,6 +382,7 @@ pub fn leave(
     } else {
         length
     };
+    scratch.cursor.lost = 0;
     let mut verdict = Verdict::NONE;
     if call == class::BIND && !jail.has_hooks() {
         verdict = decide_socket_file(scratch, jail, who.task, (address, length));
@@ -399,6 +400,7 @@ pub fn leave(
     }
     emit::begin(&mut scratch.record, kind::NETWORK, who);
     scratch.record.what = act_of(call);
+    scratch.record.flags |= flag::of_lost(scratch.cursor.lost);
     scratch.record.errno = errno;
     if readable {
         scratch.record.raw_len = length as u16;
@@ -430,12 +432,15 @@ fn decide_socket_file(
     let path = address + u64::from(AT_PATH);
     let length = read::user_text_within(scratch, path, length - AT_PATH);
     let state = open::state_of_argument(scratch, jail, task, (AT_FDCWD, length));
+    scratch.cursor.own = 0;
+    open::doubt_steps(scratch, jail, task, (AT_FDCWD, length));
     let verdict = automaton::decide_state(scratch, table, state, column::WRITE);
     if scratch.cursor.magic == magic::NONE {
         return verdict.forget(scratch);
     }
-    let verdict = automaton::decide_unknown(scratch, table, column::WRITE).or(verdict);
-    verdict.forget(scratch)
+    let unknown = automaton::decide_unknown(scratch, table, column::WRITE);
+    scratch.cursor.lost = unknown.exceeds(verdict);
+    unknown.or(verdict).forget(scratch)
 }
 
 /// The rules' verdict on an address that only the filter of syscalls has seen, the first `length` bytes of

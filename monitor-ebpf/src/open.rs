@@ -9,6 +9,7 @@ use turnkey_abi::{NOWHERE, column, flag, kind, magic};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::entry;
 use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
@@ -190,6 +191,7 @@ pub fn state_of_argument(
 ) -> u32 {
     let mut state = NOWHERE;
     scratch.cursor.magic = magic::NONE;
+    scratch.cursor.stepped = 0;
     if length != 0
         && length != UNREADABLE
         && let Some(table) = emit::table(jail)
@@ -205,6 +207,26 @@ pub fn state_of_argument(
     }
     // The verifier goes on from here once.
     state.forget(scratch)
+}
+
+/// Notes in [`Cursor::magic`] that the path argument which was looked up last leads to a file that no text tells, as a `..` of it
+/// follows a symlink, or what may be one.
+///
+/// [`Cursor::magic`]: read::Cursor::magic
+#[inline(always)]
+pub fn doubt_steps(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (directory, length): (i32, u32),
+) {
+    let steps = scratch.cursor.stepped;
+    if steps == 0 || jail.has_hooks() {
+        return;
+    }
+    if !entry::steps_back_surely(scratch, task, directory, (length, steps)) {
+        scratch.cursor.magic = magic::BELOW;
+    }
 }
 
 /// The rules' verdict on a resolved path, which may be unknown.

@@ -100,7 +100,7 @@ pub struct Cursor {
     pub state: u32,
     /// The role of the current process, by which it answers.
     pub role: u32,
-    /// Not 0: the path being normalised has a `..` in it.
+    /// Number of `..` in the path being normalised.
     pub stepped: u32,
     /// Not 0: the path being looked at is not in its plain form.
     pub untidy: u32,
@@ -110,8 +110,11 @@ pub struct Cursor {
     pub trusted: u32,
     /// The end of the path argument that was looked up last by the kernel's own links: one of [`turnkey_abi::magic`].
     pub magic: u32,
-    /// Not 0: a name of the act leads by such links to a file that no text tells.
+    /// Not 0: a name of the act leads by such links to a file that no text tells, or, 2, a symlink does that was made. In the end 1
+    /// where rules about any file decided because of that.
     pub lost: u64,
+    /// Bytes of the path argument being looked at that are the name of a new symlink, in front of its aim.
+    pub own: u64,
     /// Not 0: the path being looked at has a slash in it.
     pub slashes: u64,
     /// The first bytes of the path that is looked for below places of the jail's own.
@@ -152,7 +155,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_15: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_16: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

@@ -187,6 +187,7 @@ fn decision(record: &Record) -> Result<Option<Decision>, DecodeError> {
         rule,
         action,
         actor_unknown: has(record, flag::ACTOR_UNKNOWN),
+        file_unknown: has(record, flag::FILE_UNKNOWN),
     }))
 }
 

@@ -66,6 +66,7 @@ fn every_field_lands_in_its_place() {
             rule: 2,
             action: RuleAction::Kill,
             actor_unknown: true,
+            file_unknown: true,
         })
     );
     let file = File {

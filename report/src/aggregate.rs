@@ -69,6 +69,7 @@ struct ViolationKey {
     outcome: Outcome,
     errno: i32,
     actor_unknown: bool,
+    file_unknown: bool,
     process: (Option<usize>, u32),
 }
 
@@ -276,6 +277,7 @@ impl Aggregator {
             outcome: act.outcome,
             errno: act.errno,
             actor_unknown: unknown::decided(&self.rules, decision, act),
+            file_unknown: decision.file_unknown,
             process: (process, event.task.pid),
         };
         let first = |key: &ViolationKey| Violation {
@@ -322,6 +324,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         errno: errno_name(key.errno),
         stopped_by: key.outcome.stopper(),
         actor_unknown: key.actor_unknown,
+        file_unknown: key.file_unknown,
         process: super::model::Actor::default(),
         path: None,
         path_truncated: false,

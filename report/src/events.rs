@@ -194,6 +194,8 @@ struct Decided<'a> {
     action: RuleAction,
     #[serde(skip_serializing_if = "is_false")]
     actor_unknown: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    file_unknown: bool,
 }
 
 /// Numbers that no event had.
@@ -303,6 +305,7 @@ impl EventLines {
                 rule: &rule.id,
                 action: decision.action,
                 actor_unknown: act.is_some_and(|act| unknown::decided(&self.rules, decision, act)),
+                file_unknown: decision.file_unknown,
             })
         });
         Line {

@@ -160,8 +160,17 @@ impl Story {
             rule,
             action,
             actor_unknown: false,
+            file_unknown: false,
         };
         self.add(pid, kind, Some(decision));
+    }
+
+    /// The kernel did not know to which file the last of them was done.
+    pub fn about_no_known_file(&mut self) {
+        let last = self.events.last_mut();
+        if let Some(decision) = last.and_then(|event| event.decision.as_mut()) {
+            decision.file_unknown = true;
+        }
     }
 
     /// The kernel did not know who did the last of them.

@@ -331,6 +331,10 @@ pub struct Violation {
     /// True when the acting program or script was not known, so that the strongest of the possible answers was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub actor_unknown: bool,
+    /// True when a link of /proc, or a `..` behind a symlink, kept the kernel's programs from knowing the file, so that the
+    /// strongest answer that any file has was given.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub file_unknown: bool,
     /// The process that made the attempt.
     pub process: Actor,
     /// The kernel's own path when it resolved one, the argument otherwise.

@@ -346,32 +346,41 @@ fn fields(
         false => raw.text.clone(),
     });
     let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
+    let lost = told.file_unknown.then(|| unknown::FILE.to_owned());
     let stopper = came_of::words(told, report.whole()).into_owned();
     [
         ("by", Some(actor(&told.process))),
         ("rule", Some(rule(told))),
         ("who", unknown),
+        ("file", lost),
         ("stopped by", Some(stopper)),
         (ASKED, raw),
         also(finding, told, rows),
-        ("note", meant::decoy(report, told)),
+        (NOTE, meant::decoy(report, told)),
     ]
     .into_iter()
     .filter_map(|(name, text)| Some((name, text?)))
     .collect()
 }
 
-/// The field that goes first where a block is too long.
+/// The name of the field for what was asked for, where the kernel has resolved it.
 const ASKED: &str = "asked as";
 
-/// To as many lines as a block has at most: each field in one, and without what was asked for where the kernel has
-/// resolved it.
+/// The name of the field that says that what was read is worth nothing.
+const NOTE: &str = "note";
+
+/// The fields that go first where a block is too long.
+const FIRST_TO_GO: [&str; 2] = [ASKED, NOTE];
+
+/// To as many lines as a block has at most: each field in one, and without those that can be spared.
 fn shorten(fields: &mut Vec<(&'static str, String)>) {
     for (_, text) in fields.iter_mut() {
         *text = text.replace('\n', " ");
     }
-    if fields.len() >= BLOCK {
-        fields.retain(|(name, _)| *name != ASKED);
+    for spared in FIRST_TO_GO {
+        if fields.len() >= BLOCK {
+            fields.retain(|(name, _)| *name != spared);
+        }
     }
 }
 

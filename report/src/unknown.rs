@@ -1,4 +1,4 @@
-//! Decisions that fell as they did because nobody knew who acted.
+//! Decisions that fell as they did because nobody knew who acted, or on which file.
 
 use turnkey_facts::Decision;
 use turnkey_policy::{Attempt, OpenAccess, Rule, asks_who_acts};
@@ -10,6 +10,10 @@ use super::text::unescape;
 /// In a sentence about such a decision.
 pub const WORDS: &str =
     "which program or script this was is not known, so the strictest of their rules counted";
+
+/// As [`WORDS`], where it was not known which file an act was on.
+pub const FILE: &str = "which one this was is not known by a link of /proc, or by a `..` behind a symlink, so the strictest rule for \
+     any file counted";
 
 /// True when the kernel did not know who acted, and rules about such an attempt ask for that.
 pub fn decided(rules: &[Rule], decision: Decision, act: &ReportedAct) -> bool {

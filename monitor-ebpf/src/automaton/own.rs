@@ -53,7 +53,8 @@ fn is_sure(scratch: &Scratch, jail: JailCell, is_relative: u64) -> u64 {
     let cursor = &scratch.cursor;
     let is_single = is_relative & (is_some(cursor.slashes) ^ 1);
     let is_direct = u64::from(jail.aliased().get() ^ 1);
-    (is_direct | is_single | u64::from(cursor.trusted)) & u64::from(cursor.stepped ^ 1)
+    let is_straight = is_some(cursor.stepped) ^ 1;
+    (is_direct | is_single | u64::from(cursor.trusted)) & is_straight
 }
 
 /// True when another state answers instead of this one in places of some kind.

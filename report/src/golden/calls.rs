@@ -133,3 +133,22 @@ fn who_is_not_known_is_said_where_rules_ask() {
         );
     }
 }
+
+#[test]
+fn a_file_that_is_not_known_is_said() {
+    let said = super::super::unknown::FILE;
+    for told in [false, true] {
+        let mut story = Story::command(&["python3", "escape.py"]);
+        let attempt = refused("ptrace", AttemptKind::Ptrace);
+        story.decided(2, attempt, ESCAPE, RuleAction::Log);
+        if told {
+            story.about_no_known_file();
+        }
+        let report = Report::build(inputs(&policy(), &story));
+        assert_eq!(report.violations[0].file_unknown, told);
+        assert_eq!(terminal(&report).contains(said), told);
+        assert_eq!(json(&report).contains("file_unknown"), told);
+        let page = super::super::formats::html::document(&report);
+        assert_eq!(page.contains(said), told);
+    }
+}

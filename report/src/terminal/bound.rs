@@ -36,14 +36,14 @@ prop_compose! {
     /// The parts that may differ from one attempt to another.
     fn violation()(
         path in maybe(words()), raw in maybe(words()), unreadable in any::<bool>(),
-        unknown in any::<bool>(), technique in maybe(words()), why in "[a-z\n]{0,90}",
+        unknown in any::<bool>(), lost in any::<bool>(), technique in maybe(words()), why in "[a-z\n]{0,90}",
         action in prop::sample::select(vec!["log", "deny", "kill"]),
         severity in prop::sample::select(vec!["low", "high", "critical"]),
         names in proptest::collection::vec("[a-z.]{1,20}", 0..4),
         argv in proptest::collection::vec(words(), 0..5), advice in advice(),
     ) -> Value {
         json!({ "path": path, "raw": raw.as_str().map(|text| json!({ "text": text, "truncated": false, "unreadable": unreadable })),
-            "actor_unknown": unknown, "technique": technique, "why": why, "action": action, "severity": severity,
+            "actor_unknown": unknown, "file_unknown": lost, "technique": technique, "why": why, "action": action, "severity": severity,
             "names": names, "argv": argv, "advice": advice })
     }
 }
@@ -106,7 +106,7 @@ proptest! {
 #[test]
 fn everything_at_once_is_eight_lines_and_says_where_the_rest_is() {
     let advice = "in a profile that extends \"p\":\n[[rule]]\nid = \"x\"";
-    let all = json!({ "raw": { "text": "shadow", "truncated": false, "unreadable": false }, "actor_unknown": true,
+    let all = json!({ "raw": { "text": "shadow", "truncated": false, "unreadable": false }, "actor_unknown": true, "file_unknown": true,
         "why": "a\nb", "severity": "high", "advice": advice });
     let mut other = all.clone();
     other["path"] = json!("/etc/other");

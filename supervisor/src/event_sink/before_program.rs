@@ -233,6 +233,7 @@ mod tests {
                 rule: rule.unwrap(),
                 action,
                 actor_unknown: false,
+                file_unknown: false,
             }),
             ..event(
                 0,

@@ -194,32 +194,46 @@ const FOLLOWED: [&str; 6] = [
 /// A program that prints that it lived on after the act by the way.
 fn by_way(act: &str, way: &str) -> String {
     format!(
-        "import os, sys, threading
+        "import os, socket, sys, threading
 entered = lambda name: os.chdir(name) or True
+linked = lambda to: os.symlink(to, 'l') or True
 W = {way}
 {act}
 os.write(2, b'lived' b' on')"
     )
 }
 
-/// Kills for each kind that a call on a file has.
-fn guards(path: &str) -> String {
-    let kinds = [
-        "chmod", "truncate", "utimens", "xattr", "unlink", "rename", "link", "stat",
-    ];
-    let rules = kinds.map(|on| rule(on, on, "kill", &format!("path = \"{path}\"")));
-    rules.concat()
+/// Kinds of calls on a file that is there.
+const CHANGED: &[&str] = &[
+    "chmod", "truncate", "utimens", "xattr", "unlink", "rename", "link", "stat",
+];
+
+/// Kinds of calls that make a file.
+const MADE: &[&str] = &["open"];
+
+/// Kills for each kind.
+fn guards(kinds: &[&str], path: &str) -> String {
+    let rules = kinds.iter().map(|on| {
+        let access = if *on == "open" {
+            "access = \"write\"\n"
+        } else {
+            ""
+        };
+        rule(on, on, "kill", &format!("{access}path = \"{path}\""))
+    });
+    rules.collect()
 }
 
 /// The program's run in a mode, with the files that its act takes.
 fn run_by_way(mode: &str, act: &str, way: &str) -> Ran {
-    let run = Run::new().option(mode).file("f", "file");
-    let run = if act.contains("('g'") {
-        run.file("g", "other")
-    } else {
-        run
-    };
-    run.profile(&guards("/workspace/f"))
+    let makes = MAKERS.contains(&act);
+    let files = [("f", !makes), ("g", act.contains("('g'"))];
+    let taken = files.iter().filter(|(_, is_taken)| *is_taken);
+    let run = taken.fold(Run::new().option(mode), |run, (name, _)| {
+        run.file(name, "file")
+    });
+    let on = if makes { MADE } else { CHANGED };
+    run.profile(&guards(on, "/workspace/f"))
         .python(&by_way(act, way))
 }
 
@@ -247,11 +261,146 @@ fn m37_no_call_goes_unseen_through_a_link_of_proc() {
     }
 }
 
+/// Calls that make the file `f` of the workspace, which is not there, by a name that leads to it.
+const MAKERS: [&str; 5] = [
+    "os.mkdir(W)",
+    "os.mknod(W)",
+    "os.symlink('there', W)",
+    "os.link('g', W)",
+    "socket.socket(socket.AF_UNIX).bind(W)",
+];
+
+/// Ways to a directory's file by `..` behind what is no directory: there it leads to whatever is above the target.
+const BACK: [&str; 6] = [
+    "'/proc/self/cwd/../workspace/f'",
+    "'/tmp/../proc/self/root/../workspace/f'",
+    "os.open('/tmp', os.O_PATH) and '/proc/self/fd/3/../workspace/f'",
+    "'/dev/fd/../cwd/f'",
+    "linked('/usr/lib') and 'l/../../workspace/f'",
+    "os.mkdir('d') or os.mkdir('d/e') or linked('d/e') and 'd/.././l/../../f'",
+];
+
+#[test]
+fn m37_nothing_is_made_through_a_link_of_proc() {
+    for act in MAKERS {
+        is_killed_by_way(act, SPELLINGS[0]);
+        is_killed_by_way(act, SPELLINGS[7]);
+    }
+}
+
+#[test]
+fn m37_nothing_is_made_by_a_step_back_from_a_link() {
+    for act in MAKERS {
+        is_killed_by_way(act, BACK[0]);
+        is_killed_by_way(act, BACK[4]);
+    }
+}
+
+#[test]
+fn m37_no_step_back_from_a_link_hides_a_change() {
+    for way in BACK {
+        is_killed_by_way(ACTS[0], way);
+    }
+}
+
+#[test]
+fn m37_no_call_goes_unseen_by_a_step_back_from_a_link() {
+    // A look is about the name that was asked for.
+    let acts = ACTS.iter().filter(|act| !act.starts_with("os.stat"));
+    for act in acts {
+        is_killed_by_way(act, BACK[5]);
+    }
+}
+
+/// Every path of up to five components out of a few directories, links between them and `..`: which of them lead to the file, and
+/// of which no text tells, is found out by looking at each component.
+const EVERY_PATH: &str = "import itertools, os
+for name in ('d/e', 'x'):
+    os.makedirs(name); open(name + '/g', 'w').close()
+open('d/g', 'w').close()
+os.symlink('d/e', 'l'); os.symlink('../../x', 'd/e/k'); os.symlink('e', 'd/l')
+told = reached = 0
+for length in range(1, 6):
+    for parts in itertools.product(('d', 'e', 'l', 'k', 'x', '..'), repeat=length):
+        path = '/'.join(parts) + '/g'
+        real = os.path.realpath(path)
+        if not os.path.exists(path) or not real.startswith('/workspace/'):
+            continue
+        is_link = [os.path.islink('/'.join(parts[:end + 1])) for end in range(length)]
+        is_lost = any(link and '..' in parts[at + 1:] for at, link in enumerate(is_link))
+        is_guarded = real == '/workspace/d/g'
+        reached += is_guarded
+        told += is_lost or is_guarded
+        os.chmod(path, 0o600)
+print(reached, told)";
+
+#[test]
+fn m37_every_step_back_is_judged_by_what_is_there() {
+    let observed = Run::new().option("--mode observe --cpu-time 60s");
+    let run = observed.profile(&rule("guard", "chmod", "log", "path = \"/workspace/d/g\""));
+    let ran = run.python(EVERY_PATH);
+    ran.expect_code(0);
+    let numbers: Vec<u64> = ran.stdout.split_whitespace().flat_map(str::parse).collect();
+    let [reached, lost] = numbers[..] else {
+        panic!("{}", ran.stdout);
+    };
+    ran.expect(reached == 30 && lost == 62, "the paths are as many as ever");
+    // Rows are bounded, the count of a finding is not.
+    let told = ran.at("/findings/0/count").as_u64().unwrap_or_default();
+    let expected = if by_arguments(&ran) { lost } else { reached };
+    ran.expect(told == expected, &format!("{told} of {expected}"));
+}
+
 #[test]
 fn m37_no_spelling_of_a_descriptor_hides_a_change() {
     for way in FOLLOWED {
         is_killed_by_way(ACTS[0], way);
     }
+}
+
+/// The rule is about another file, and says what is done because nobody knows which this was.
+#[test]
+fn m37_a_file_that_no_name_tells_is_told_as_that() {
+    let acts = [
+        (ACTS[0], SPELLINGS[0]),
+        (ACTS[6], SPELLINGS[0]),
+        (MAKERS[0], BACK[0]),
+        (MAKERS[4], SPELLINGS[0]),
+        ("os.symlink(W, 'aim')", SPELLINGS[0]),
+    ];
+    let kinds = [CHANGED, MADE].concat();
+    for (act, way) in acts {
+        let run = Run::new().option("--mode observe").with_events();
+        let run = if MAKERS.contains(&act) {
+            run
+        } else {
+            run.file("f", "file").file("g", "other")
+        };
+        let run = run.profile(&guards(&kinds, "/workspace/other"));
+        let ran = run.python(&by_way(act, way));
+        ran.expect(ran.stderr.contains("lived on"), "the control: it is done");
+        let expected = by_arguments(&ran);
+        let is_lost = |row: &serde_json::Value| row["file_unknown"] == true;
+        let rows = ran.violations();
+        ran.expect(!expected || !rows.is_empty(), act);
+        ran.expect(rows.iter().all(is_lost), act);
+        let decided = events(&ran, "change").chain(events(&ran, "bind"));
+        let told = decided.filter(|event| is_lost(&event["decision"])).count();
+        ran.expect((told > 0) == expected, "an event says so");
+        let said = ran.stderr.contains("which one this was is not known");
+        ran.expect(said == expected, "the terminal says so");
+    }
+}
+
+/// A name that a rule is about is known, though it is reached by such a way as well.
+#[test]
+fn m37_a_file_that_its_name_tells_is_not_told_as_unknown() {
+    let run = Run::new().option("--mode observe").file("f", "file");
+    let run = run.profile(&guards(CHANGED, "/workspace/f"));
+    let ran = run.python("import os; os.chmod('f', 0o600)");
+    let told: Vec<_> = ran.violations().iter().collect();
+    ran.expect(told.len() == 1, "it is told");
+    ran.expect(told[0].get("file_unknown").is_none(), "the file is known");
 }
 
 /// Standard streams that are pipes, and what programs ask of their own links in /proc.
@@ -268,7 +417,9 @@ os.chmod(os.open('f', os.O_RDWR), 0o600); h = os.open('h', os.O_CREAT | os.O_RDW
 os.chmod(f'/proc/self/fd/{h}', 0o600); os.truncate(f'/dev/fd/{h}', 0)
 os.symlink('/dev/stdout', 'log')";
     let run = Run::new().file("f", "file");
-    let ran = run.profile(&guards("/workspace/other")).python(program);
+    let ran = run
+        .profile(&guards(CHANGED, "/workspace/other"))
+        .python(program);
     ran.expect_code(0);
     ran.expect(ran.at("/verdict") == "clean", "nothing is told against it");
 }

@@ -167,6 +167,10 @@ fn attempt(report: &Report, violation: &Violation) -> Markup {
                 .actor_unknown
                 .then(|| Markup::text(unknown::WORDS)),
         ),
+        (
+            "file",
+            violation.file_unknown.then(|| Markup::text(unknown::FILE)),
+        ),
         ("stopped by", Some(Markup::text(&stopped))),
         ("asked as", raw.map(|raw| say("code", "", &raw))),
         (
