@@ -47,7 +47,7 @@ fn every_field_lands_in_its_place() {
         kind: kind::OPEN,
         rule: 3,
         action: action::KILL,
-        flags: flag::FILE | flag::UNLINKED | flag::ACTOR_UNKNOWN,
+        flags: flag::FILE | flag::UNLINKED | flag::ACTOR_UNKNOWN | flag::FILE_UNKNOWN,
         comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         ..Record::ZERO
     };

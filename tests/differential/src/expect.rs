@@ -6,7 +6,7 @@ mod network;
 use serde_json::{Value, json};
 
 use crate::encode::{Encoded, Placed};
-use crate::rules::{Act, NOT_SHOWN, decide, normal};
+use crate::rules::{Act, NOT_SHOWN, decide, normal, steps_back};
 use crate::shape::{Class, Shape, refusal, shape};
 use crate::stops::Looked;
 use crate::told::LONGEST;
@@ -288,6 +288,14 @@ impl One<'_> {
         Some(normal(&format!("{}/{text}", self.base(base)?)))
     }
 
+    /// True when a name, as it is written, leads back from another one.
+    fn steps_back(&self, index: usize) -> bool {
+        match self.text(index) {
+            Text::OneOf(texts) => texts.iter().any(|text| steps_back(text)),
+            _ => false,
+        }
+    }
+
     /// The directory that a name begins at.
     fn base(&self, base: Option<usize>) -> Option<String> {
         if let Some(looked) = self.looked {
@@ -318,6 +326,10 @@ impl One<'_> {
             new: self.shape.new.map(|(index, base)| self.name(index, base)),
             is_attempt: self.result >= 0 || REFUSED.contains(&self.result),
             is_done: self.result >= 0,
+            steps_back: [self.shape.object, self.shape.new]
+                .into_iter()
+                .flatten()
+                .any(|(index, _)| self.steps_back(index)),
             moves: self.looked.and_then(|looked| looked.moves),
             ..Act::default()
         }

@@ -25,6 +25,8 @@ pub struct Act<'a> {
     pub is_done: bool,
     /// True when a directory has another name now; nothing when nobody has looked.
     pub moves: Option<bool>,
+    /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere.
+    pub steps_back: bool,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
     pub is_vague: bool,
 }
@@ -188,6 +190,9 @@ pub fn decide(act: &Act<'_>) -> Decided {
     if act.is_open {
         return decided;
     }
+    // Behind what is no directory, or is not found, the strictest rule there is answers; a look goes by the text.
+    let steps_back = act.steps_back || act.aim.as_deref().is_some_and(steps_back);
+    decided.is_open |= steps_back && act.access != ["stat"];
     if act.is_done {
         names
             .iter()
@@ -225,6 +230,14 @@ fn through_root(name: Option<&str>, act: &Act<'_>, decided: &mut Decided) {
         answers.for_each(|answer| decided.add(answer));
         decided.is_open = true;
     }
+}
+
+/// True for a path with a `..` behind another name.
+pub fn steps_back(path: &str) -> bool {
+    let mut parts = path
+        .split('/')
+        .skip_while(|part| matches!(*part, "" | "." | ".."));
+    parts.any(|part| part == "..")
 }
 
 /// A file or a directory that had one name and has another.
