@@ -1,7 +1,7 @@
 //! Words and operators of a shell script. One pass, with a stack of its own for what is nested.
 //!
-//! Written by hand, because the time of the parser of shells that is at hand doubles with each `$(` within another, and
-//! what reads hostile text must not.
+//! Written by hand, because what reads hostile text must be done with any in its time: brush-parser 0.4 parses what shells accept, but
+//! takes three times as long for each further `$(` without an end within a word: 14 of them take 0.6 s, and 20 more than a minute.
 
 use crate::judge::Position;
 
