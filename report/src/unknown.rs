@@ -11,7 +11,7 @@ use super::text::unescape;
 pub const WORDS: &str =
     "which program or script this was is not known, so the strictest of their rules counted";
 
-/// As [`WORDS`], where it was not known which file an act was on.
+/// The words of [`WORDS`] for an act on a file that was not known.
 pub const FILE: &str = "which one this was is not known by a link of /proc, or by a `..` behind a symlink, so the strictest rule for \
      any file counted";
 

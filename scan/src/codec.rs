@@ -4,7 +4,7 @@ use crate::decode;
 use crate::expand::COMPRESSED;
 use crate::value::Value;
 
-/// One way of encoding.
+/// A way of encoding.
 #[derive(Debug)]
 pub struct Codec {
     /// The words of a finding.

@@ -84,7 +84,7 @@ fn fives(text: &str, value: fn(u8) -> Option<u8>) -> Option<Vec<u8>> {
 /// The 85 characters of git and of Python's `b85decode`, in the order of their values.
 const GIT_85: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-/// Those of ZeroMQ, RFC 32.
+/// The letters of ZeroMQ's base85, RFC 32.
 const ZEROMQ_85: &[u8; 85] =
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 

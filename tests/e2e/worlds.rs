@@ -233,7 +233,7 @@ fn a_long_sleep_does_not_hide_what_comes_after_in_node() {
     );
 }
 
-/// Each way to have the kernel wait for a day, one after the other: nothing of the program runs until then.
+/// The ways to have the kernel wait for a day, one after the other: nothing of the program runs until then.
 const TIMERS: &str = "signal(SIGALRM, nothing); alarm(86400); pause(); \
      struct itimerval day = {{0, 0}, {86400, 0}}; setitimer(ITIMER_REAL, &day, NULL); pause(); \
      timer_t timer; struct itimerspec later = {{0, 0}, {86400, 0}}; timer_create(CLOCK_BOOTTIME, NULL, &timer); \

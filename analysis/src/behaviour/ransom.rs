@@ -1,7 +1,7 @@
 //! Files that are replaced by a copy with an unusual ending appended to their name, as programs do that hold files for ransom. Part of
 //! mass change; who made the files is of no account, as nothing else treats several so.
 //!
-//! So do files of known classes that lose name and ending for another ending, the same for all.
+//! Files of known classes that lose name and ending for another ending, the same for all, count as well.
 //!
 //! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
 
@@ -16,7 +16,7 @@ use super::{Detector, Sighting, Step};
 
 /// Files with the same new ending that are many.
 const MANY: usize = 6;
-/// As many are enough where a note is left.
+/// Files with the same new ending that are enough where a note is left.
 const WITH_NOTE: usize = 3;
 /// Files that lost name and ending alike are many: who gives files other names changes one of the two.
 const MANY_SCRAMBLED: usize = 12;

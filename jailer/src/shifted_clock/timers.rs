@@ -1,6 +1,6 @@
 //! Timers of a jail's processes, which go off on the jail's clock: also when the time until then goes by at once.
 //!
-//! Those that end in a signal, alarm(2), setitimer(2) and timer_settime(2), are kept here, and the kernel never sets one. A
+//! Timers that end in a signal, alarm(2), setitimer(2) and timer_settime(2), are kept here, and the kernel never sets one. A
 //! timerfd is the kernel's, and set anew whenever time goes by.
 
 use std::collections::BTreeSet;

@@ -61,7 +61,7 @@ impl Walk<'_> {
     }
 }
 
-/// What comes out of a program that decodes.
+/// The output of a program that decodes.
 pub fn result(data: &Value, codec: &Codec, decoded: Option<Vec<u8>>) -> Value {
     let text = decoded.map(decode::as_text);
     let mut value = text

@@ -21,7 +21,7 @@ pub struct Dialogue {
     line: Vec<u8>,
     /// A mail is being sent, which ends with a line of one dot.
     in_mail: bool,
-    /// Of IMAP, the tag of a command that goes on behind this line, and the bytes of the literal that are to come.
+    /// The tag of a command of IMAP that goes on behind this line, and the bytes of the literal that are to come.
     held: Option<(Vec<u8>, usize)>,
 }
 

@@ -312,7 +312,7 @@ fn m37_no_call_goes_unseen_by_a_step_back_from_a_link() {
     }
 }
 
-/// Every path of up to five components out of a few directories, links between them and `..`: which of them lead to the file, and
+/// Paths of up to five components out of a few directories, links between them and `..`: which of them lead to the file, and
 /// of which no text tells, is found out by looking at each component.
 const EVERY_PATH: &str = "import itertools, os
 for name in ('d/e', 'x'):

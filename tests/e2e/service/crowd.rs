@@ -82,7 +82,7 @@ fn count(service: &Service, event: &str) -> usize {
     log.filter(|line| line["event"] == event).count()
 }
 
-/// So many callers whose programs never end and take every processor, beside one that behaves.
+/// A number of callers whose programs never end and take every processor, beside one that behaves.
 fn endless_loops(callers: usize, runs: usize) {
     let service = Service::start("queue = 200\n[limits]\ncpu = \"400%\"\n");
     let alone = who_behaves(&service, runs);
@@ -146,7 +146,7 @@ for number in range(most):
 print(len(lines), flush=True)
 time.sleep(60)";
 
-/// So many connections of one user's, none of which says anything, beside a caller that behaves.
+/// A number of silent connections of one user's, beside a caller that behaves.
 fn held(connections: usize) {
     let service = Service::start("");
     who_behaves(&service, 1);

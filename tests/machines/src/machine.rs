@@ -37,7 +37,7 @@ pub struct Parts<'a> {
 /// No KVM, on purpose: the same machine everywhere, and a clock that counts instructions. Sleeping
 /// costs nothing, and what a test measures does not depend on how busy the host is.
 ///
-/// Of one processor, unless the machine says otherwise: two are emulated by one thread all the same, and with a clock that counts
+/// A single processor, unless the machine says otherwise: two are emulated by one thread all the same, and with a clock that counts
 /// instructions 6.1 never gets its second one up. `thread=multi` corrupts memory under QEMU 7.2.
 const MACHINE: &[&str] = &[
     "-accel",
