@@ -140,7 +140,7 @@ impl RepeatSlot {
             // SAFETY: both are a record, aligned like one.
             difference |= unsafe { kept.add(at).read_volatile() ^ new.add(at).read_volatile() };
         }
-        // The number of a message is given to it when it is told: until then it is map memory that nobody reads.
+        // The number of a message is given to it when it is told: until then it is memory that nobody reads.
         message.record().seq = difference;
         let mut texts = TextWords::<M> { kept, new: message };
         verifier::repeat(text.div_ceil(8), &mut texts);
