@@ -317,14 +317,15 @@ int main(void) {
     action.sa_handler = caught;
     sigaction(SIGALRM, &action, NULL);
     pthread_create(&thread, NULL, works, NULL);
-    ualarm(30000, 0);
+    /* It rings again: one that comes before the sleep begins would end none. */
+    ualarm(30000, 30000);
     int slept = nanosleep(&hour, &rest);
     printf("sleep: %d %s, left %s\n", slept, slept ? strerror(errno) : "-", rest.tv_sec > 3500 ? "an hour" : "nothing");
 
     /* Whenever it comes: between two slices as well. */
     int broken_off = 0;
     for (int i = 0; i < 40; i++) {
-        ualarm(4900 + 10 * i, 0);
+        ualarm(4900 + 10 * i, 5000);
         broken_off += nanosleep(&hour, NULL) != 0;
     }
     printf("broken off: %d\n", broken_off);
@@ -341,10 +342,10 @@ int main(void) {
     works_on = 1;
     pthread_create(&thread, NULL, works, NULL);
     signal(SIGALRM, stops_the_work);
+    pthread_mutex_lock(&mutex);
     ualarm(100000, 0);
     clock_gettime(CLOCK_REALTIME, &moment);
     moment.tv_sec += 600;
-    pthread_mutex_lock(&mutex);
     int waited = pthread_cond_timedwait(&condition, &mutex, &moment);
     pthread_mutex_unlock(&mutex);
     pthread_join(thread, NULL);
