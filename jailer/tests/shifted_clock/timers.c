@@ -156,7 +156,9 @@ int main(int argc, char **argv) {
     sigprocmask(SIG_UNBLOCK, &blocked, NULL);
     struct timespec rest;
     int slept = nanosleep(&hour, &rest);
-    printf("alarm of a second, within an hour: %s, left %ld\n", rang && slept ? "rang" : "did not ring", (long)rest.tv_sec + 1);
+    /* How late the sleep began and the alarm woke it is the machine's. */
+    int is_second_less = rest.tv_sec >= 3590 && rest.tv_sec <= 3599;
+    printf("alarm of a second, within an hour: %s, left %s\n", rang && slept ? "rang" : "did not ring", is_second_less ? "the rest" : "another time");
 
     struct timespec moment = after(3600);
     begin(); clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &moment, NULL); end("clock_nanosleep, a moment");
