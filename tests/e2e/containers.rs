@@ -138,30 +138,38 @@ expected!(
     a_runtime_that_executes_itself_in_the_group_is_not_its_program: not_on [ORDINARY_6_12],
     "strace holds the runtime up, which the guest does not have"
 );
-/// runc executes itself anew, and a busy host has put it into the group by then.
+/// runc executes itself anew, and a busy host has put it into the group by then: where this one was busier with the rest, it is held
+/// up for longer.
 #[test]
 fn a_runtime_that_executes_itself_in_the_group_is_not_its_program() {
+    let was_in_group = [300, 3_000].into_iter().any(executes_itself_in_the_group);
+    assert!(was_in_group, "it was never in the group by then");
+}
+
+/// Runs a container whose runtime is held up for so many milliseconds before it executes itself. False when it was not in the group yet.
+fn executes_itself_in_the_group(held_up: u32) -> bool {
     let (directory, group) = (scratch(), OthersGroup::new());
-    let id = format!("anew-{}", std::process::id());
+    let id = format!("anew-{}-{held_up}", std::process::id());
     bundle(directory.path(), &format!("{}/web", group.name));
     let events = directory.path().join("events.jsonl");
     let options = ["--events", events.to_str().expect("a name")];
     let attached = Attached::to(&["--cgroup", &group.name], &options);
     let mut late = Command::new("strace");
     let trace = directory.path().join("trace");
-    let calls = ["trace=execveat", "inject=execveat:delay_enter=300000"];
-    let calls = calls.iter().flat_map(|call| ["-e", *call]);
-    late.args(["-f", "-o"]).arg(&trace).args(calls).arg("runc");
+    late.args(["-f", "-o"]).arg(&trace);
+    late.args(["-e", "trace=execveat", "-e"]);
+    late.arg(format!("inject=execveat:delay_enter={held_up}ms"));
+    late.arg("runc");
     assert_eq!(Container::by(late, directory.path(), &id).end(), 137);
     let (code, report, said) = attached.end();
-    let text = std::fs::read_to_string(events).expect("events are there");
-    let init = |line: &str| line.contains("\"exec\"") && line.contains("[\"runc\",\"init\"]");
-    assert!(text.lines().any(init), "it was in the group: {text}");
     let findings = report["findings"].as_array().expect("a list").iter();
     let grave = findings.filter(|finding| finding["score"] != 0);
     let grave: Vec<_> = grave.map(|finding| &finding["id"]).collect();
     assert_eq!(code, 121, "{said}");
     assert_eq!(grave, ["credential-file"], "{said}");
+    let text = std::fs::read_to_string(events).expect("events are there");
+    let init = |line: &str| line.contains("\"exec\"") && line.contains("[\"runc\",\"init\"]");
+    text.lines().any(init)
 }
 
 #[test]

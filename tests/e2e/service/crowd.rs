@@ -108,10 +108,9 @@ fn endless_loops(callers: usize, runs: usize) {
         told(&alone),
         told(&beside)
     ));
-    assert!(
-        percentile(&beside, 99) < Duration::from_secs(5),
-        "{beside:?}"
-    );
+    // A host that is busy with other work is slow to both.
+    let most = Duration::from_secs(5).max(percentile(&alone, 99) * 10);
+    assert!(percentile(&beside, 99) < most, "{beside:?}, {alone:?}");
 }
 
 #[test]
