@@ -47,9 +47,9 @@ fn look_up_new(
     task: u64,
     name: Name,
     (is_aim, length): (bool, u32),
-    result: i64,
 ) -> (u32, u32) {
     let is_sibling = is_aim && length != UNREADABLE && read::user::<u8>(name.path).0 != b'/';
+    scratch.cursor.aimed = u64::from(is_aim & !is_sibling);
     let length = if is_sibling {
         scratch.cursor.own = u64::from(length);
         read::append_sibling(scratch, length, name.path)
@@ -59,6 +59,7 @@ fn look_up_new(
     let length = length.forget(scratch);
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     // A symlink that was not made leads nowhere.
+    let result = scratch.result();
     if is_attempt(result) && (!is_aim || result >= 0) {
         open::doubt_steps(scratch, jail, task, (name.directory, length));
     }
@@ -339,6 +340,8 @@ pub fn leave(
     scratch.cursor.magic = magic::NONE;
     scratch.cursor.stepped = 0;
     scratch.cursor.own = 0;
+    scratch.cursor.aimed = 0;
+    scratch.cursor.result = result;
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
@@ -350,7 +353,6 @@ pub fn leave(
     } else {
         asked
     };
-    let result = result.forget(scratch);
     let Some(table) = emit::table(jail) else {
         return;
     };
@@ -367,12 +369,11 @@ pub fn leave(
     let length = length.forget(scratch);
     old = old.forget(scratch);
     // Of looks, rules see the text alone.
-    if asked.kind != kind::LOOK && is_attempt(result) {
+    if asked.kind != kind::LOOK && is_attempt(scratch.result()) {
         let from = (asked.object.directory, length);
         open::doubt_steps(scratch, jail, who.task, from);
     }
     let asked = asked.forget(scratch);
-    let result = result.forget(scratch);
     verdict = at(scratch, table, old, asked.column).or(verdict);
     verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
@@ -385,8 +386,7 @@ pub fn leave(
     }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
-        (new_length, new) =
-            look_up_new(scratch, jail, who.task, asked.new, (is_aim, length), result);
+        (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
         effects = effects.forget(scratch);
         new = new.forget(scratch);
         // Without hooks nobody learns what a call that follows the symlink has reached.
@@ -405,18 +405,17 @@ pub fn leave(
         }
         verdict = verdict.forget(scratch);
         // Nobody knows what it is that was not renamed, and hooks know it always.
-        if result != 0 || jail.has_hooks() {
+        if scratch.result() != 0 || jail.has_hooks() {
             effects &= !(effect::MOVED | effect::MOVED_BACK);
         } else if effects & effect::MOVED != 0 && is_file(scratch, who.task, asked.new, new_length)
         {
             effects &= !effect::MOVED;
         }
     }
-    if !is_attempt(result) {
+    if !is_attempt(scratch.result()) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
         scratch.cursor.lost &= 2;
     }
-    let result = result.forget(scratch);
     let effects = effects.forget(scratch);
     new_length = new_length.forget(scratch);
     new = new.forget(scratch);
@@ -427,7 +426,7 @@ pub fn leave(
         verdict = or_of_unknown(scratch, table, asked, verdict);
     }
     verdict = verdict.forget(scratch);
-    verdict = advised(jail, verdict, result);
+    verdict = advised(jail, verdict, scratch.result());
     verdict = verdict.forget(scratch);
     // Of what a program looks at or makes, only what a rule has something against is told. Branch-free,
     // so that the verifier does not fork states for each operand.
@@ -442,6 +441,7 @@ pub fn leave(
     // closed the descriptor since, and the file could be the worst there is.
     // Branch-free as well.
     let is_descriptor = u64::from(asked.object.by_descriptor ^ 1);
+    let result = scratch.result();
     let differs = (result ^ EBADF) as u64 | is_descriptor | u64::from(length);
     if verifier::opaque(differs) == 0 {
         verdict = Verdict::NONE;

@@ -33,6 +33,8 @@ pub struct Course {
     same: u32,
     /// Number of `..` to be stepped over before the walk is over.
     steps: u32,
+    /// Bit 0: the walk is in the aim of a symlink; bit 1: behind a name there.
+    aimed: u64,
     /// The address behind a name that the next `..` takes back, whatever it is the name of; 0: none is.
     taken_back: u64,
     /// The root of the task, above which `..` does not lead.
@@ -125,9 +127,13 @@ impl Course {
         true
     }
 
-    /// Goes to the directory above, but for the root: over the edge of a mount first, and then is asked again.
+    /// Goes to the directory above, but for the root: over the edge of a mount first, and then is asked again. Not from a name in the
+    /// aim of a symlink: whoever follows that later may find a symlink in the directory's place.
     #[inline(always)]
     fn step_back(&mut self) -> bool {
+        if self.aimed > 1 {
+            return false;
+        }
         let is_root = self.dentry == self.root_dentry && self.mount == self.root_mount;
         if !is_root && self.dentry == top(self.mount) {
             return self.leave_mount();
@@ -175,10 +181,12 @@ impl Course {
         if self.rest == self.taken_back {
             const BACK: u32 = 3;
             self.advance(BACK);
+            self.aimed = 1;
             self.stage = WRITTEN;
             self.steps = self.steps.wrapping_sub(1);
             return self.steps != 0;
         }
+        self.aimed |= self.aimed << 1;
         let inode: u64 = read::kernel(entry + u64::from(offset!(dentry_d_inode)));
         if self.left == 0 {
             self.found = inode;
@@ -245,13 +253,15 @@ fn cut(word: u64, length: u32) -> u64 {
 #[inline(always)]
 pub fn is_certainly_a_file(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> bool {
     scratch.cursor.own = 0;
+    scratch.cursor.aimed = 0;
     walk(scratch, task, directory, (length, 0));
     let found = scratch.course.found;
     found != 0 && !is_directory(found)
 }
 
 /// True when each `..` of such a path certainly leads back from a directory, so that the path in its plain form is the
-/// same file's. From a symlink it leads to whatever is above that symlink's target. `steps` is how often it is there, and not 0.
+/// same file's. From a symlink it leads to whatever is above that symlink's target. `steps` is how often it is there, and not 0. In the
+/// aim of a symlink none behind a name does: that is followed later.
 /// The first [`Cursor::own`](read::Cursor::own) bytes are of the new symlink whose aim the rest is, behind a `..`.
 #[inline(always)]
 pub fn steps_back_surely(
@@ -276,6 +286,7 @@ fn walk(scratch: &mut Scratch, task: u64, directory: i32, (length, steps): (u32,
     course.left = length;
     course.found = 0;
     course.steps = steps;
+    course.aimed = scratch.cursor.aimed;
     // No path's first byte is behind a name.
     course.taken_back = text + (verifier::opaque(scratch.cursor.own) & (PATH as u64 - 1));
     course.root_mount = root_mount;

@@ -115,6 +115,10 @@ pub struct Cursor {
     pub lost: u64,
     /// Bytes of the path argument being looked at that are the name of a new symlink, in front of its aim.
     pub own: u64,
+    /// 1: the whole path argument being looked at is the aim of a new symlink.
+    pub aimed: u64,
+    /// The result of the call that is over now, where the verifier takes it for any.
+    pub result: i64,
     /// Not 0: the path being looked at has a slash in it.
     pub slashes: u64,
     /// The first bytes of the path that is looked for below places of the jail's own.
@@ -131,6 +135,15 @@ pub struct Cursor {
     pub passage: u64,
     /// Index of this work memory in its map, where it is claimed.
     pub claimed: u64,
+}
+
+impl Scratch {
+    /// The result of the call that is over now.
+    #[inline(always)]
+    pub fn result(&self) -> i64 {
+        // SAFETY: it is borrowed; volatile, so that the compiler keeps no copy, of which the verifier would know more.
+        unsafe { (&raw const self.cursor.result).read_volatile() }
+    }
 }
 
 impl Passage for Scratch {

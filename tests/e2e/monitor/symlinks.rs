@@ -22,7 +22,7 @@ const fn way(path: &'static str, told: Option<&'static str>) -> Way {
 }
 
 /// Each is an expression of Python, which makes what it takes, and is the path.
-const WAYS: [Way; 19] = [
+const WAYS: [Way; 22] = [
     way("'d/g'", Some("d/g")),
     way("made('d/g', 'l')", Some("l")),
     way("made(here + '/d/g', 'l')", Some("l")),
@@ -53,6 +53,10 @@ const WAYS: [Way; 19] = [
     ),
     way("directory('d') and '/dev/fd/50/g'", Some("/dev/fd/50/g")),
     way("made('/proc/self/cwd/d/g', 'l')", Some("l")),
+    // A `..` in what the symlink holds leads elsewhere once the directory in front of it is a symlink itself.
+    way("turned(made('t/../g', 'l'))", Some("l")),
+    way("turned(made(here + '/t/../g', 'l'))", Some("l")),
+    way("turned(made('./t/..', 'l')) + '/g'", Some("l")),
 ];
 
 /// Goes each way, and prints the number of each on which the file was reached.
@@ -66,11 +70,16 @@ fn program(act: &str, reached: &str) -> String {
 def begin(number):
     global here
     here = f'/workspace/{{number}}'
-    os.makedirs(here + '/d', exist_ok=True)
+    os.makedirs(here + '/d/e', exist_ok=True)
     os.chdir(here)
+    os.mkdir('t')
     open('d/g', 'w').close()
 def made(to, name, at=None):
     os.symlink(to, name, dir_fd=at)
+    return name
+def turned(name):
+    os.rmdir('t')
+    os.symlink('d/e', 't')
     return name
 directory = lambda name: os.dup2(os.open(name, os.O_PATH | os.O_DIRECTORY), 50)
 file = lambda: os.open('d/g', os.O_PATH)
