@@ -138,7 +138,7 @@ impl BehaviourEngine {
                 Box::new(persistence::Persistence::default()),
                 Box::new(privilege::Privilege),
                 Box::new(escape::Escape),
-                Box::new(exhaustion::Exhaustion),
+                Box::new(exhaustion::Exhaustion::default()),
                 Box::new(evasion::Evasion::default()),
                 Box::new(killing::Killing),
                 Box::new(purpose::Purposes::default()),

@@ -428,11 +428,12 @@ pub fn leave(
     verdict = verdict.forget(scratch);
     verdict = advised(jail, verdict, scratch.result());
     verdict = verdict.forget(scratch);
-    // Of what a program looks at or makes, only what a rule has something against is told. Branch-free,
+    // Of what a program looks at or makes, only what a rule has something against is told, and what it may not write. Branch-free,
     // so that the verifier does not fork states for each operand.
     const { assert!(action::NONE | action::ALLOW == 1 && action::LOG == 2) };
-    let is_told =
-        u64::from(effects & effect::QUIET ^ effect::QUIET) | u64::from(verdict.action >> 1);
+    let is_told = u64::from(effects & effect::QUIET ^ effect::QUIET)
+        | u64::from(verdict.action >> 1)
+        | arguments::asked_to_write_in_vain(regs, scratch.result());
     if verifier::opaque(is_told) == 0 {
         return;
     }
@@ -511,18 +512,14 @@ fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
     verdict
 }
 
-/// The second, third and fifth argument, when one of them is a mode or an owner, or the filter may have answered because of one.
+/// The second, third and fifth argument, when one of them is a mode, an owner or what a look asks for, or the filter may have answered because of one.
 /// Branch-free, so that the verifier does not fork states.
 #[inline(always)]
 fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
     const EPERM: i64 = -1;
     const EINVAL: i64 = -22;
-    let is_some = |bits: u64| {
-        let bits = verifier::opaque(bits);
-        (bits | bits.wrapping_neg()) >> 63
-    };
-    let differs = |errno: i64| is_some((result ^ errno) as u64);
-    let is_other = is_some(u64::from(on ^ on::CHMOD));
+    let differs = |errno: i64| verifier::is_some((result ^ errno) as u64);
+    let is_other = verifier::is_some(on ^ on::CHMOD) & verifier::is_some(on ^ on::STAT);
     let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
     [
         read::register(regs, offset!(regs_si)).long() & mask,

@@ -42,6 +42,13 @@ pub fn opaque(mut value: u64) -> u64 {
     value
 }
 
+/// 1 for a number that is not 0, by arithmetic alone: the verifier follows no branch.
+#[inline(always)]
+pub fn is_some(number: impl Into<u64>) -> u64 {
+    let number = opaque(number.into());
+    (number | number.wrapping_neg()) >> 63
+}
+
 /// The same value, of which the verifier does not know that it is: it notes nothing of one for the other.
 #[inline(always)]
 pub fn apart(mut value: u64) -> u64 {

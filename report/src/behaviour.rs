@@ -41,6 +41,7 @@ pub fn end(
         .into_iter()
         .collect();
     let bombed = met.iter().find(|met| is_bomb(met, limits));
+    let refused = met.iter().find(|met| met.limit == Limit::Pids);
     let insisted = met.iter().filter(|met| {
         ran.limit != Some(met.limit) && !is_bomb(met, limits) && insists(met, ran.limit.is_some())
     });
@@ -49,6 +50,7 @@ pub fn end(
     End {
         reached,
         bombed: bombed.map(|met| bomb_words(met, limits)),
+        refused_tasks: refused.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
         sent: Vec::new(),
     }

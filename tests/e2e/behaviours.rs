@@ -445,7 +445,7 @@ fn looking_around_is_named_in_every_language() {
     let files = [
         (
             "python",
-            &["python3", "-c", "import os; os.listdir('/usr/share')"][..],
+            &["python3", "-c", "import os; os.listdir('/etc/ssl')"][..],
         ),
         ("shell", &["bash", "-c", "for one in /etc/*; do :; done"]),
         (

@@ -65,6 +65,8 @@ pub enum Operation<'e> {
         /// The outcome.
         outcome: ActOutcome,
     },
+    /// A file of this name may not be written, which was asked by access(2): whoever asks first tries only what may be.
+    MayNotWrite(Cow<'e, [u8]>),
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
         /// The address.
@@ -191,6 +193,15 @@ impl<'e> ObservedAct<'e> {
             }),
             Kind::Change {
                 on: AttemptKind::Stat,
+                object,
+                call,
+                errno,
+                ..
+            } if asks_to_write(*call) && ActOutcome::of(event, *errno) == ActOutcome::Refused => {
+                Operation::MayNotWrite(path_of(object))
+            }
+            Kind::Change {
+                on: AttemptKind::Stat,
                 ..
             } => Operation::Other,
             Kind::Change {
@@ -251,9 +262,24 @@ fn mode(call: NamingCall) -> Option<u32> {
         "fchmodat" | "fchmodat2" => 2,
         _ => return None,
     };
-    // The kernel reads a mode as half a register.
-    let [a, b, c, d, ..] = call.args[at].to_le_bytes();
-    Some(u32::from_le_bytes([a, b, c, d]))
+    Some(half(call.args[at]))
+}
+
+/// True for an access(2) that asks whether a file may be written.
+fn asks_to_write(call: NamingCall) -> bool {
+    const W_OK: u32 = 2;
+    let at = match turnkey_policy::syscalls::name(call.nr) {
+        Some("access") => 1,
+        Some("faccessat" | "faccessat2") => 2,
+        _ => return false,
+    };
+    half(call.args[at]) & W_OK != 0
+}
+
+/// What the kernel reads of a register as a mode: half of it.
+fn half(register: u64) -> u32 {
+    let [a, b, c, d, ..] = register.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {

@@ -1,11 +1,12 @@
 //! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached; and fork bombs, which are refused
-//! tasks again and again.
+//! tasks again and again, or fork generation after generation of the same program until none is left.
 
 use turnkey_policy::Behaviour;
 
 use super::act::ObservedAct;
 use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
+use turnkey_facts::Kind;
 
 /// The facts known at the end of a run besides its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct End {
     pub reached: Vec<String>,
     /// The limit of tasks in words, if as many again were refused as there may be.
     pub bombed: Option<String>,
+    /// The limit of tasks in words, if fewer were refused.
+    pub refused_tasks: Option<String>,
     /// The wall clock ended the run, and it had used less than a hundredth of that time on a
     /// processor; in words.
     pub idle: Option<String>,
@@ -21,12 +24,23 @@ pub struct End {
     pub sent: Vec<String>,
 }
 
-/// Remembers nothing.
-#[derive(Debug)]
-pub struct Exhaustion;
+/// Generations of one program that no work needs: a shell nests two or three, a pool of workers is one.
+const GENERATIONS: usize = 4;
+
+/// Remembers the most generations of forks without a program between them.
+#[derive(Debug, Default)]
+pub struct Exhaustion {
+    generations: usize,
+}
 
 impl Detector for Exhaustion {
-    fn see(&mut self, _: &ObservedAct<'_>, _: &ProcessState, _: &mut dyn FnMut(Sighting)) {}
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, _: &mut dyn FnMut(Sighting)) {
+        if matches!(act.event.kind, Kind::Fork { .. }) {
+            let parent = state.process(&act.event.task);
+            let generation = parent.map_or(0, |parent| parent.generations) + 1;
+            self.generations = self.generations.max(generation);
+        }
+    }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
         let steps: Vec<Step> = end
@@ -37,10 +51,14 @@ impl Detector for Exhaustion {
         if !steps.is_empty() {
             tell(Sighting::new(Behaviour::Exhaustion, steps));
         }
-        if let Some(bombed) = &end.bombed {
+        let grown = end.refused_tasks.as_ref();
+        let grown = grown.filter(|_| self.generations >= GENERATIONS);
+        let grown =
+            grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
+        if let Some(words) = end.bombed.clone().or(grown) {
             tell(Sighting::new(
                 Behaviour::ForkBomb,
-                vec![Step::of_run(bombed.clone())],
+                vec![Step::of_run(words)],
             ));
         }
     }

@@ -153,12 +153,23 @@ impl Story {
     pub fn sets_mode(
         &mut self,
         pid: u32,
-        (nr, args): (u32, [u64; 6]),
+        call: (u32, [u64; 6]),
         path: &str,
         errno: i32,
     ) -> &mut Self {
+        self.calls_on(pid, turnkey_policy::AttemptKind::Chmod, call, (path, errno))
+    }
+
+    /// A call of this number and kind on a path.
+    pub fn calls_on(
+        &mut self,
+        pid: u32,
+        on: turnkey_policy::AttemptKind,
+        (nr, args): (u32, [u64; 6]),
+        (path, errno): (&str, i32),
+    ) -> &mut Self {
         let kind = Kind::Change {
-            on: turnkey_policy::AttemptKind::Chmod,
+            on,
             object: raw(path),
             new: None,
             resolved: true,

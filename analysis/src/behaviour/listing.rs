@@ -4,7 +4,7 @@
 //! modules, libraries of time zones and fonts their tables. So a listing counts when its process ends, or becomes another
 //! program, without having opened or started anything directly in that directory; one by a program that only lists, as
 //! ls(1), counts at once. Directories that the profile names, those of a process, and those in which programs look for
-//! libraries and settings (`/usr/lib/…`, `….d`) are nobody's discovery.
+//! libraries, settings and data (`/usr/lib/…`, `….d`, `/usr/share`) are nobody's discovery.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,15 +26,7 @@ const PENDING: usize = 256;
 /// Directories of which only so many components are a place to look around in: what is deeper belongs to some package.
 const SHALLOW: usize = 2;
 /// Directories of which one component more is: each holds a directory for each package, service or person.
-const WIDE: &[&str] = &[
-    "/usr/share",
-    "/var/lib",
-    "/var/log",
-    "/home",
-    "/root",
-    "/opt",
-    "/srv",
-];
+const WIDE: &[&str] = &["/var/lib", "/var/log", "/home", "/root", "/opt", "/srv"];
 /// Libraries, by the beginning of their path: below these, programs look for what they load.
 const LIBRARIES: &[&str] = &["/lib", "/usr/lib", "/usr/local/lib", "/usr/include"];
 /// Directories of programs, of which shells make lists.
@@ -50,6 +42,8 @@ const OWN: &[&str] = &[
     "/var/tmp",
     "/var/cache",
 ];
+/// Directories of data that every host has alike, such as fonts, pages of manuals and licences: programs look through them for theirs.
+const DATA: &str = "/usr/share";
 
 /// A process, by its number and start.
 type Who = (u32, u64);
@@ -95,6 +89,7 @@ impl FileDiscovery {
             && path.first() == Some(&b'/')
             && !is_in_library(path)
             && !is_in_any(path, OWN)
+            && !is_in(path, DATA)
             && !is_in_any(path, PROGRAMS)
             && !is_of_process(path)
             && !below_any(path, &self.given)
@@ -105,6 +100,10 @@ impl FileDiscovery {
         // Every open of a jail comes here.
         if !self.pending.is_empty() {
             self.pending.remove(&(who, parent(path).to_vec()));
+            // What is asked of a process is in a directory of its own.
+            if is_numbered(path) {
+                self.pending.remove(&(who, b"/proc".to_vec()));
+            }
         }
     }
 
@@ -203,13 +202,16 @@ fn is_in_library(path: &[u8]) -> bool {
     LIBRARIES.iter().any(is_below)
 }
 
-/// True for the directory of a process, and what is in it.
-fn is_of_process(path: &[u8]) -> bool {
+/// True for what is in the directory of a process, by its number.
+fn is_numbered(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/proc/");
     let first = rest.and_then(|rest| rest.first());
     first.is_some_and(u8::is_ascii_digit)
-        || is_in(path, "/proc/self")
-        || is_in(path, "/proc/thread-self")
+}
+
+/// True for the directory of a process, and what is in it.
+fn is_of_process(path: &[u8]) -> bool {
+    is_numbered(path) || is_in(path, "/proc/self") || is_in(path, "/proc/thread-self")
 }
 
 /// A path without slashes at its end.

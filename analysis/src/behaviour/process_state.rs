@@ -33,6 +33,8 @@ pub struct ObservedProcess {
     pub argv: Vec<Vec<u8>>,
     /// The peer outside of the jail that the process, or the image that forked it, spoke to first.
     pub network: Option<Vec<u8>>,
+    /// Forks since a program was started, from parent to child.
+    pub generations: usize,
     /// The C library in it has looked up where names come from, as it does before it opens a list of them.
     pub asks_names: bool,
 }
@@ -131,6 +133,7 @@ impl ProcessState {
             process.script = script.as_deref().map(<[u8]>::to_vec);
             process.argv = argv.to_vec();
             process.asks_names = false;
+            process.generations = 0;
         }
     }
 
@@ -173,6 +176,7 @@ impl ProcessState {
                 let parent = self.processes.get(&key).cloned().unwrap_or_default();
                 if let Some(child) = self.entry((*child_pid, *child_start_ns)) {
                     *child = parent;
+                    child.generations += 1;
                 }
             }
             Kind::Exit { .. } => drop(self.processes.remove(&key)),

@@ -178,7 +178,13 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Devices that show what a person does, by the beginning of their path.
-const DEVICES: &[&[u8]] = &[b"/dev/fb", b"/dev/input/", b"/dev/uinput", b"/dev/video"];
+const DEVICES: &[&[u8]] = &[
+    b"/dev/fb",
+    b"/dev/input/",
+    b"/dev/uinput",
+    b"/dev/vcs",
+    b"/dev/video",
+];
 
 /// Programs that were told of: each once, as a search of PATH comes to it again.
 #[derive(Debug, Default)]

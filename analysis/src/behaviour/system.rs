@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use turnkey_policy::{AttemptKind, Behaviour, Policy};
 
 use super::act::{ActOutcome, ObservedAct, Opened, Operation};
-use super::path_classes::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in_any};
+use super::path_classes::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in, is_in_any};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
@@ -81,8 +81,12 @@ impl SystemChange {
         let counts = match opened.outcome {
             ActOutcome::Done | ActOutcome::Refused => !is_tools,
             ActOutcome::Absent if opened.creates => {
+                // In another's home nothing is there for whoever is to be kept from it.
                 let traits = state.traits(&opened.path);
-                owner == Owner::System || traits.tells || traits.startup.is_some()
+                owner == Owner::System
+                    || owner == Owner::Person && !is_tools
+                    || traits.tells
+                    || traits.startup.is_some()
             }
             ActOutcome::Absent => owner != Owner::Person,
             ActOutcome::Failed => false,
@@ -92,6 +96,13 @@ impl SystemChange {
         } else {
             ("wrote", "write")
         })
+    }
+
+    /// True for a file that somebody wanted to change, though all that was asked is whether it may be: a setting of the system, what
+    /// runs at a start, or code. Of directories programs ask it in order to choose where to put their own.
+    fn was_asked_for(&self, path: &[u8], state: &ProcessState) -> bool {
+        let counts = is_in(path, "/etc") || is_code(path) || state.traits(path).startup.is_some();
+        counts && self.owner(path).is_some()
     }
 
     /// The place that is gone whole with one file more, in words; `None` when it is not, or was before.
@@ -137,6 +148,14 @@ enum Owner {
 impl Detector for SystemChange {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let (verb, path, outcome) = match &act.what {
+            Operation::MayNotWrite(path) if self.was_asked_for(path, state) => {
+                let step = Step::of(
+                    act.event,
+                    &[b"asked whether it may write ", path, b", which it may not"],
+                );
+                tell(Sighting::new(Behaviour::SystemChange, vec![step]));
+                return;
+            }
             Operation::Opened(opened) if opened.writes => match self.written(opened, state) {
                 Some(verb) => (verb, &opened.path, opened.outcome),
                 None => return,

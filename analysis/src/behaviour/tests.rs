@@ -371,6 +371,37 @@ fn a_limit_that_was_reached_is_exhaustion_and_refused_tasks_are_a_fork_bomb() {
     assert_eq!(Story::new().ended(&End::default()), []);
 }
 
+/// As many as the limit lets be, each of which forks: nobody needs to go on once it is refused.
+#[test]
+fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
+    let end = End {
+        refused_tasks: Some("tasks: 40 refused beyond 50".to_owned()),
+        ..End::default()
+    };
+    let grown = |generations: u32, end: &End| {
+        let mut story = Story::new();
+        for one in 0..generations {
+            story.fork(P + one, P + one + 1);
+        }
+        let found = story.ended(end);
+        found
+            .iter()
+            .map(|found| found.behaviour)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(grown(4, &end), [Behaviour::ForkBomb]);
+    assert_eq!(grown(3, &end), []);
+    assert_eq!(grown(9, &End::default()), []);
+    // A program that is started is no generation of the one before.
+    let mut story = Story::new();
+    for one in 0..9 {
+        story
+            .fork(P + one, P + one + 1)
+            .exec(P + one + 1, "/usr/bin/make", &["make"]);
+    }
+    assert_eq!(story.ended(&end), []);
+}
+
 #[test]
 fn removing_itself_looking_around_and_waiting_are_evasion() {
     let expected = Behaviour::Evasion;

@@ -34,7 +34,7 @@ pub(super) fn of_written(
 ) -> u32 {
     let mut state = state;
     if is_answered(table, state) {
-        let is_relative = is_some(base.length);
+        let is_relative = verifier::is_some(base.length);
         read::begin(scratch, base.from, is_relative ^ 1);
         let directory = is_relative.wrapping_neg() as u32;
         // What is in the place itself is below it, too.
@@ -51,9 +51,9 @@ pub(super) fn of_written(
 #[inline(always)]
 fn is_sure(scratch: &Scratch, jail: JailCell, is_relative: u64) -> u64 {
     let cursor = &scratch.cursor;
-    let is_single = is_relative & (is_some(cursor.slashes) ^ 1);
+    let is_single = is_relative & (verifier::is_some(cursor.slashes) ^ 1);
     let is_direct = u64::from(jail.aliased().get() ^ 1);
-    let is_straight = is_some(cursor.stepped) ^ 1;
+    let is_straight = verifier::is_some(cursor.stepped) ^ 1;
     (is_direct | is_single | u64::from(cursor.trusted)) & is_straight
 }
 
@@ -75,7 +75,7 @@ fn own(table: &Table, place: &OwnPlace, state: u32) -> u32 {
 /// The second state for 1, if there is one, or else the first. Branch-free, so that the verifier does not fork states.
 #[inline(always)]
 fn choose(state: u32, own: u32, takes: u64) -> u32 {
-    let mask = (takes & is_some(own)).wrapping_neg() as u32;
+    let mask = (takes & verifier::is_some(own)).wrapping_neg() as u32;
     own & mask | state & !mask
 }
 
@@ -93,12 +93,5 @@ fn is_below(scratch: &Scratch, place: &OwnPlace, length: u32) -> u64 {
     let differs = (first ^ place.path[0]) & place.mask[0] | (rest ^ place.path[1]) & place.mask[1];
     // A path is longer than that of the place. No entry has no length.
     let is_longer = u64::from(place.length).wrapping_sub(u64::from(length)) >> 63;
-    (is_some(differs) ^ 1) & is_longer & place.mask[0]
-}
-
-/// 1 for a number that is not 0.
-#[inline(always)]
-fn is_some(number: impl Into<u64>) -> u64 {
-    let number = verifier::opaque(number.into());
-    (number | number.wrapping_neg()) >> 63
+    (verifier::is_some(differs) ^ 1) & is_longer & place.mask[0]
 }

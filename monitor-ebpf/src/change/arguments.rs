@@ -5,7 +5,7 @@ use turnkey_abi::{column, kind};
 
 use crate::own_kind;
 use crate::read::{self, UNREADABLE, offset};
-use crate::verifier::{Forget, Passage};
+use crate::verifier::{self, Forget, Passage};
 
 const AT_FDCWD: i32 = -100;
 const RENAME_EXCHANGE: u32 = 2;
@@ -71,6 +71,28 @@ impl Arguments {
             || self.own == column::own(on::TRUNCATE);
         may_follow && self.object.by_descriptor == 0 && follows(regs)
     }
+}
+
+/// 1 for an access(2) that asked whether it may write, and may not, or else 0: whoever asks first does not try. Branch-free, so that
+/// the verifier does not fork states.
+#[inline(always)]
+pub(super) fn asked_to_write_in_vain(regs: u64, result: i64) -> u64 {
+    const W_OK: u64 = 2;
+    const ACCESS: u64 = 21;
+    const FACCESSAT: u64 = 269;
+    const FACCESSAT2: u64 = 439;
+    const EPERM: i64 = -1;
+    const EACCES: i64 = -13;
+    const EROFS: i64 = -30;
+    let nr = u64::from(read::number(regs) as u32);
+    let differs = |left: u64, right: u64| verifier::is_some(left ^ right);
+    let first = differs(nr, ACCESS) ^ 1;
+    let second = (differs(nr, FACCESSAT) & differs(nr, FACCESSAT2)) ^ 1;
+    let modes = read::register(regs, offset!(regs_si)).long() & first.wrapping_neg()
+        | read::register(regs, offset!(regs_dx)).long() & second.wrapping_neg();
+    let is_other = [EPERM, EACCES, EROFS].map(|errno| differs(result as u64, errno as u64));
+    let is_refused = is_other[0] & is_other[1] & is_other[2] ^ 1;
+    (modes & W_OK) >> 1 & is_refused
 }
 
 impl Name {

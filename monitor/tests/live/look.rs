@@ -36,6 +36,27 @@ fn watched(action: &str) -> (tempfile::TempDir, PathBuf, turnkey_policy::Policy)
     (directory, at, policy(&rules))
 }
 
+/// Whoever asks first whether it may write does not try: that is told though no rule is about the file, by each call that asks, and no
+/// other look is.
+#[test]
+fn who_asks_to_write_and_may_not_is_told_of() {
+    let (_directory, _at, policy) = watched("log");
+    let program = "os.setresuid(65534, 65534, 65534)
+call(21, b'/proc/version', 2)
+call(269, -100, b'/proc/cmdline', 6)
+call(439, -100, b'/proc/uptime', 2, 0x200)
+call(21, b'/proc/version', 4)
+call(269, -100, b'/dev/null', 2)
+call(21, b'/proc/absent', 2)
+call(4, b'/proc/version', room)";
+    let seen = python(&policy, &format!("{PROGRAM}{program}"));
+    seen.assert_lived();
+    let told: Vec<_> = seen.events.iter().filter_map(look).collect();
+    let expected = ["version", "cmdline", "uptime"];
+    let expected = expected.map(|name| (format!("/proc/{name}"), nix::libc::EACCES));
+    assert_eq!(told, expected, "{}", seen.tell());
+}
+
 /// The spelling by which a directory is entered hides nothing: the kernel knows which it is then.
 #[test]
 fn a_directory_that_is_entered_is_looked_at() {

@@ -86,6 +86,7 @@ const EPERM: i64 = -1;
 const ENOENT: i64 = -2;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
+const EROFS: i64 = -30;
 const ENOSYS: i64 = -38;
 /// No such kind of socket: `EPROTONOSUPPORT`, `ESOCKTNOSUPPORT`, `EAFNOSUPPORT`.
 const NO_SOCKET: [i64; 3] = [-93, -94, -97];
@@ -318,7 +319,7 @@ impl One<'_> {
 
     /// The act that the rules are asked about.
     fn act(&self, access: &[&'static str]) -> Act<'static> {
-        const REFUSED: [i64; 3] = [EPERM, EACCES, -30];
+        const REFUSED: [i64; 3] = [EPERM, EACCES, EROFS];
         let object = self.shape.object;
         Act {
             access: access.to_vec(),
@@ -475,12 +476,25 @@ impl One<'_> {
         let decided = decide(&act);
         let is_late = self.shape.object.map(|(index, _)| self.text(index));
         let known = match is_late {
+            _ if self.asked_to_write_in_vain() => Some(true),
             Some(Text::Unreadable) => Some(false),
             _ if decided.is_open => None,
             _ if decided.must.is_empty() && in_vain => None,
             _ => Some(!decided.must.is_empty()),
         };
         expected.when(known)
+    }
+
+    /// True for an access(2) that asked whether it may write, and may not.
+    fn asked_to_write_in_vain(&self) -> bool {
+        const W_OK: u64 = 2;
+        let mode = match self.seen.number {
+            21 => self.args[1],
+            269 | 439 => self.args[2],
+            _ => return false,
+        };
+        let is_refused = matches!(self.seen.result, Some(EPERM | EACCES | EROFS));
+        mode & W_OK != 0 && is_refused
     }
 
     fn open(&self) -> Expected {

@@ -15,7 +15,7 @@ fn a_listing_of_which_nothing_is_used_is_file_discovery() {
     for place in [
         "/",
         "/etc",
-        "/usr/share/pam",
+        "/home/you",
         "/sys/kernel",
         "/var/lib/misc",
         "/usr/lib",
@@ -70,6 +70,18 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
             .lists(P, "/usr/share/fonts")
             .reads(P, "/usr/share/fonts/one.ttf");
         story.ends(P);
+    });
+    // Data that every host has alike, whatever for.
+    is_silent(|story| {
+        story.lists(P, "/usr/share").lists(P, "/usr/share/doc");
+        story.exec(P, "/usr/bin/find", &["find", "/usr/share/man"]);
+    });
+    // Who lists all processes asks each of them; who only lists them looks around.
+    is_silent(|story| {
+        story.lists(P, "/proc").reads(P, "/proc/12/stat");
+    });
+    discovers_files(|story| {
+        story.lists(P, "/proc").reads(P, "/proc/self/stat");
     });
     is_silent(|story| {
         story.lists(P, "/usr/share/tools");

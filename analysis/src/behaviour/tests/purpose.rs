@@ -130,7 +130,7 @@ fn settings_of_the_machine_and_sockets_of_others_packets_are_named() {
 
 #[test]
 fn devices_that_show_what_a_person_does_are_capture() {
-    for device in ["/dev/input/event0", "/dev/video0", "/dev/fb0"] {
+    for device in ["/dev/input/event0", "/dev/video0", "/dev/fb0", "/dev/vcs1"] {
         names(
             |story| {
                 story.wants(P, device, 0);

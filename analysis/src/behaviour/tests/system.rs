@@ -36,6 +36,69 @@ fn code_of_an_installation_in_a_home_is_the_systems_and_notes_of_tools_are_their
     }
 }
 
+/// Scripts look first and give up: `[ -w /etc/hosts ]`, `os.access(path, os.W_OK)`.
+#[test]
+fn asking_whether_a_file_may_be_written_is_wanting_to_write_it() {
+    const ACCESS: u32 = 21;
+    const FACCESSAT2: u32 = 439;
+    let asks = |call: (u32, [u64; 6]), path: &str, errno: i32| {
+        let mut story = Story::new();
+        story.calls_on(P, AttemptKind::Stat, call, (path, errno));
+        story.found()
+    };
+    let to_write = [
+        (ACCESS, [0, 2, 0, 0, 0, 0]),
+        // To read and write, with what no kernel looks at above.
+        (FACCESSAT2, [0, 0, 0xdead_0000_0006, 0, 0, 0]),
+    ];
+    let wanted = [(Behaviour::SystemChange, 1)];
+    for call in to_write {
+        for path in [
+            "/etc/hosts",
+            "/usr/lib/python3/json.py",
+            "/usr/bin/ls",
+            "/root/.bashrc",
+        ] {
+            assert_eq!(asks(call, path, READ_ONLY), wanted, "{path}");
+        }
+        // A place to install to, or to keep a cache at, is chosen so.
+        for path in [
+            "/usr/lib/python3/dist-packages",
+            "/usr/local",
+            "/root",
+            "/var/www",
+        ] {
+            assert_eq!(asks(call, path, READ_ONLY), [], "{path}");
+        }
+        assert_eq!(asks(call, "/workspace/x.py", READ_ONLY), []);
+        // What may be written is written then, and what is not there is not meant.
+        assert_eq!(asks(call, "/etc/hosts", 0), []);
+        assert_eq!(asks(call, "/etc/hosts", ABSENT), []);
+    }
+    let to_read = (ACCESS, [0, 4, 0, 0, 0, 0]);
+    assert_eq!(asks(to_read, "/etc/shadow", 13), []);
+    // The second argument of this one is the path.
+    let by_path = (FACCESSAT2, [0, 2, 4, 0, 0, 0]);
+    assert_eq!(asks(by_path, "/etc/hosts", READ_ONLY), []);
+}
+
+#[test]
+fn what_is_made_in_another_home_is_told_though_no_such_home_is_there() {
+    let of = |path: &str, flags: u32| {
+        let mut story = Story::new();
+        story.wants_answered(P, path, flags, ABSENT);
+        story.found()
+    };
+    let wanted = [(Behaviour::SystemChange, 1)];
+    assert_eq!(of("/home/frank/letter.odt", WRITE_CREATE), wanted);
+    let mut story = Story::new();
+    story.changed(P, AttemptKind::Open, "/home/frank", ABSENT);
+    assert_eq!(story.found(), wanted, "mkdir");
+    // Nothing is made by a look, nor by one who would change what is not there.
+    assert_eq!(of("/home/frank/letter.odt", 0), []);
+    assert_eq!(of("/home/frank/letter.odt", 1), []);
+}
+
 #[test]
 fn a_change_of_the_system_is_one_whoever_refused_it() {
     let expected = Behaviour::SystemChange;
@@ -88,7 +151,6 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
         story.changed(P, AttemptKind::Unlink, "/workspace/mine", 0);
         story.changed(P, AttemptKind::Attribute, "/workspace/mine", 0);
         story.changed(P, AttemptKind::Unlink, "/home/user/gone", ABSENT);
-        story.changed(P, AttemptKind::Open, "/home/user/new", ABSENT);
         story.changed(P, AttemptKind::Unlink, "/usr/bin/ls", 22);
         story.changed(P, AttemptKind::Unlink, "/var/cache/fontconfig/x", READ_ONLY);
     });
