@@ -45,6 +45,9 @@ const OWN: &[&str] = &[
 /// Directories of data that every host has alike, such as fonts, pages of manuals and licences: programs look through them for theirs.
 const DATA: &str = "/usr/share";
 
+/// Files in the directory of a process that say who it is.
+const NAMES: &[&[u8]] = &[b"cmdline", b"comm", b"environ"];
+
 /// A process, by its number and start.
 type Who = (u32, u64);
 
@@ -100,8 +103,8 @@ impl FileDiscovery {
         // Every open of a jail comes here.
         if !self.pending.is_empty() {
             self.pending.remove(&(who, parent(path).to_vec()));
-            // What is asked of a process is in a directory of its own.
-            if is_numbered(path) {
+            // What is asked of a process is in a directory of its own; by its name somebody else is sought.
+            if is_numbered(path) && !NAMES.contains(&base_name(path)) {
                 self.pending.remove(&(who, b"/proc".to_vec()));
             }
         }

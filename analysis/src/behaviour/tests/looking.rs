@@ -80,9 +80,11 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
     is_silent(|story| {
         story.lists(P, "/proc").reads(P, "/proc/12/stat");
     });
-    discovers_files(|story| {
-        story.lists(P, "/proc").reads(P, "/proc/self/stat");
-    });
+    for path in ["/proc/self/stat", "/proc/12/cmdline", "/proc/12/comm"] {
+        discovers_files(|story| {
+            story.lists(P, "/proc").reads(P, path);
+        });
+    }
     is_silent(|story| {
         story.lists(P, "/usr/share/tools");
         story.exec(P, "/usr/share/tools/one", &["one"]);
