@@ -276,7 +276,7 @@ fn asks_to_write(call: NamingCall) -> bool {
     half(call.args[at]) & W_OK != 0
 }
 
-/// What the kernel reads of a register as a mode: half of it.
+/// The half of a register that the kernel reads as a mode.
 fn half(register: u64) -> u32 {
     let [a, b, c, d, ..] = register.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

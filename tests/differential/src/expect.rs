@@ -6,7 +6,7 @@ mod network;
 use serde_json::{Value, json};
 
 use crate::encode::{Encoded, Placed};
-use crate::rules::{Act, NOT_SHOWN, decide, normal, steps_back};
+use crate::rules::{Act, NOT_SHOWN, accesses, decide, normal, steps_back};
 use crate::shape::{Class, Shape, refusal, shape};
 use crate::stops::Looked;
 use crate::told::LONGEST;
@@ -586,19 +586,6 @@ impl One<'_> {
 fn long_at(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..at + 8)?;
     word.try_into().ok().map(u64::from_le_bytes)
-}
-
-/// What open(2) is asked for: `O_PATH` and the access mode 3 neither read nor write.
-fn accesses(flags: i32) -> Vec<&'static str> {
-    if flags & libc::O_PATH != 0 {
-        return Vec::new();
-    }
-    let mode = flags & libc::O_ACCMODE;
-    let reads = matches!(mode, libc::O_RDONLY | libc::O_RDWR);
-    let makes = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
-    let writes = matches!(mode, libc::O_WRONLY | libc::O_RDWR) || makes;
-    let read = reads.then_some("read");
-    read.into_iter().chain(writes.then_some("write")).collect()
 }
 
 /// Whether a result is an error for the program, and not the kernel's own word for doing it again.

@@ -102,6 +102,19 @@ fn answer(place: Place, access: &str) -> Answer {
     }
 }
 
+/// The accesses that flags of open(2) ask for: `O_PATH` and the access mode 3 neither read nor write.
+pub fn accesses(flags: i32) -> Vec<&'static str> {
+    if flags & libc::O_PATH != 0 {
+        return Vec::new();
+    }
+    let mode = flags & libc::O_ACCMODE;
+    let reads = matches!(mode, libc::O_RDONLY | libc::O_RDWR);
+    let makes = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
+    let writes = matches!(mode, libc::O_WRONLY | libc::O_RDWR) || makes;
+    let read = reads.then_some("read");
+    read.into_iter().chain(writes.then_some("write")).collect()
+}
+
 /// The accesses that somebody loses who takes a file away from its name.
 fn away(place: Place) -> Answer {
     match answer(place, "read") {
