@@ -272,13 +272,16 @@ fn watches_of_inotify_are_the_jails_own() {
 }
 
 /// What else the kernel counts for a user, a namespace or the machine: takes one of each.
-const OUT_OF_REACH: &str = "import ctypes, errno, sys
+const OUT_OF_REACH: &str = "import ctypes, errno, socket
 libc = ctypes.CDLL(None, use_errno=True)
 place = ctypes.c_ulong()
+talk = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+label = bytes(15) + bytes([1, 0, 0, 0, 0, 0, 1, 1]) + bytes(9)
 ways = {
     'asynchronous IO': (206, 1, ctypes.byref(place)),
     'keys': (248, b'user', b'turnkey-test', b'x', 1, -1),
     'fanotify groups': (300, 0, 0),
+    'flow labels': (54, talk.fileno(), 41, 32, label, len(label)),
     'memory of BPF': (321, 0, (ctypes.c_uint * 32)(2, 4, 8, 1), 128),
     'namespaces: time': (272, 0x80),
     'namespaces: user': (272, 0x10000000),
