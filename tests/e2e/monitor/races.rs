@@ -130,8 +130,9 @@ fn siblings(runs: usize) {
     let place = scratch();
     let path = |name: &str| place.path().join(name);
     open_to_all(place.path());
-    fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
-    fs::write(path(".netrc"), "HIDDEN\n").unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o777))
+        .expect("a test owns its directory");
+    fs::write(path(".netrc"), "HIDDEN\n").expect("a test owns its directory");
     let place = place.path().display().to_string();
     let program = format!("{place}/siblings");
     compile(
@@ -141,12 +142,13 @@ fn siblings(runs: usize) {
     for way in ["send", "map", "splice", "copy"] {
         let mut out = 0;
         for _ in 0..runs {
-            fs::write(path("copy"), [0; 4096]).unwrap();
-            fs::set_permissions(path("copy"), Permissions::from_mode(0o666)).unwrap();
+            fs::write(path("copy"), [0; 4096]).expect("a test owns its directory");
+            fs::set_permissions(path("copy"), Permissions::from_mode(0o666))
+                .expect("a test owns its directory");
             let run = Run::new().option(&format!("--write {place}"));
             let ran = run.run(&[&program, &place, way]);
             ran.expect_code(121);
-            let copied = fs::read(path("copy")).unwrap();
+            let copied = fs::read(path("copy")).expect("a test owns its directory");
             out += usize::from(ran.stdout.contains("HIDDEN") || copied.starts_with(b"HIDDEN"));
         }
         measured(&format!(
