@@ -4,6 +4,7 @@
 //! Runs as: the supervisor. Dropping a tally kills what is in its groups and removes them.
 
 mod census;
+mod locks;
 mod procfs;
 pub(crate) mod sample;
 
@@ -19,6 +20,7 @@ use crate::groups::hierarchy::UngroupedLimits;
 use crate::process::init_handle::InitHandle;
 use crate::process::keeper::Keeper;
 use crate::sys::{self, ChildUsage};
+use crate::tally::locks::LockLooks;
 use crate::tally::sample::UsageSampler;
 use turnkey_facts::{Limit, MetLimit, Usage};
 
@@ -28,10 +30,13 @@ use turnkey_facts::{Limit, MetLimit, Usage};
 pub struct UsageTally {
     grouped: Option<KeptGroups>,
     sampler: Option<UsageSampler>,
-    /// The jail's first process, when it is there and in a network of its own.
+    /// The jail's first process, when it is there.
+    init: Option<libc::pid_t>,
+    /// The same, when it is in a network of its own.
     networked: Option<libc::pid_t>,
     /// The most bytes that waited in sockets of the kernel's which no group counts.
     unread: u64,
+    locks: LockLooks,
     ungrouped: UngroupedLimits,
     limits: JailLimits,
     /// Processor time at the last look.
@@ -65,8 +70,10 @@ impl UsageTally {
         UsageTally {
             grouped,
             sampler: None,
+            init: None,
             networked: None,
             unread: 0,
+            locks: LockLooks::default(),
             ungrouped,
             limits: limits.clone(),
             used: None,
@@ -87,6 +94,7 @@ impl UsageTally {
         (init, own_network): (libc::pid_t, bool),
         written: Option<BorrowedFd<'_>>,
     ) -> Result<(), JailError> {
+        self.init = Some(init);
         self.networked = own_network.then_some(init);
         if self.ungrouped != UngroupedLimits::default() {
             let written = written.map(|written| written.try_clone_to_owned());
@@ -114,6 +122,7 @@ impl UsageTally {
             .find(|limit| ends(*limit));
         met.or_else(|| counted(self.groups()?, used, limits))
             .or_else(|| self.unread())
+            .or_else(|| self.locked(used))
             .or_else(|| self.seen())
     }
 
@@ -153,6 +162,13 @@ impl UsageTally {
         let unread = self.networked.map_or(0, procfs::unread_of_netlink);
         self.unread = self.unread.max(unread);
         (unread > self.limits.memory).then_some(Limit::Memory)
+    }
+
+    /// Locks on parts of files are memory that no group counts either.
+    fn locked(&mut self, used: Option<Duration>) -> Option<Limit> {
+        let memory = self.limits.memory;
+        let locked = self.locks.look((self.init?, self.still), used, memory);
+        (locked > memory).then_some(Limit::Memory)
     }
 
     /// Looks once at what the jail uses, and returns the limit that it passed.
@@ -195,8 +211,9 @@ impl UsageTally {
         let mut usage = self
             .groups()
             .map_or(processes, |groups| groups.usage(processes));
-        if self.unread > 0 {
-            usage.memory_peak = usage.memory_peak.max(Some(self.unread));
+        let uncounted = self.unread.max(self.locks.most());
+        if uncounted > 0 {
+            usage.memory_peak = usage.memory_peak.max(Some(uncounted));
         }
         if let Some(most) = self.sampler.as_ref().map(UsageSampler::most) {
             usage.memory_peak = usage.memory_peak.or(Some(most.memory));

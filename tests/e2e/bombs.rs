@@ -539,3 +539,20 @@ fn j68_what_sockets_hold_is_bounded() {
         assert!(more <= 64, "{name}: {more} MiB");
     }
 }
+
+/// Locks on parts of files are in no group's account, and a process has as many as it likes.
+#[test]
+fn j52_locks_on_files_are_memory_of_the_jail() {
+    let locks = |memory: &str| {
+        let run = Run::new().option("--unmonitored").option(memory);
+        let run = run.compiled("locks", include_str!("../attacks/locks.c"));
+        run.run(&["./locks", "4", "100", "400"])
+    };
+    let control = locks("--memory 1G");
+    control.expect(control.stdout == "40000 each\n", "as many as it likes");
+    let held = control.at("/usage/memory_peak_bytes").as_u64();
+    control.expect(held >= Some(160_000 * 192), "and they are counted");
+    let ran = locks("--memory 24M");
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "for its memory");
+}

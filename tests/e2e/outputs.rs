@@ -18,11 +18,14 @@ expected!(
 const TURN: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
-#include <time.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 int main(int count, char **names) {
-    for (time_t end = time(0) + 60; time(0) < end;) {
+    // Nobody is left who turns when the test is killed.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
         renameat2(AT_FDCWD, names[4], AT_FDCWD, names[5], RENAME_EXCHANGE);
         unlink(names[2]); symlink("/dev/null", names[2]); rename(names[2], names[1]);
         symlink(names[3], names[2]); rename(names[2], names[1]);
@@ -136,12 +139,11 @@ impl Turned {
     }
 }
 
-/// Runs with an output below what is turned. They are few, as whoever turns takes a CPU from them; ten thousand of each
-/// were made by hand.
-fn runs_with(flag: &str, names: [&str; 2]) {
+/// Runs with an output below what is turned; whoever turns takes a CPU from them.
+fn runs_with(flag: &str, names: [&str; 2], runs: usize) {
     let turned = Turned::start();
     turned.shows_itself();
-    for round in 0..100 {
+    for round in 0..runs {
         let place = turned.path(&names[round % 2].replace('#', &round.to_string()));
         turnkey(&[
             "run",
@@ -156,24 +158,55 @@ fn runs_with(flag: &str, names: [&str; 2]) {
     }
 }
 
+const BY_DAY: usize = 100;
+const AT_NIGHT: usize = 10_000;
+
 #[test]
 fn j12_a_report_goes_to_no_file_of_root_s_whoever_turns_the_name() {
-    runs_with("--report", ["o", "sub/o"]);
+    runs_with("--report", ["o", "sub/o"], BY_DAY);
 }
 
 #[test]
 fn j12_events_go_to_no_file_of_root_s_whoever_turns_the_name() {
-    runs_with("--events", ["o", "sub/o"]);
+    runs_with("--events", ["o", "sub/o"], BY_DAY);
 }
 
 #[test]
 fn j12_an_export_goes_to_no_directory_of_root_s_whoever_turns_the_name() {
-    runs_with("--export", ["sub/e#", "link/e#"]);
+    runs_with("--export", ["sub/e#", "link/e#"], BY_DAY);
 }
 
 #[test]
 fn j12_a_layer_is_made_in_no_directory_of_root_s_whoever_turns_the_name() {
-    runs_with("--layer", ["sub/l#", "link/l#"]);
+    runs_with("--layer", ["sub/l#", "link/l#"], BY_DAY);
+}
+
+expected!(
+    ten_thousand_turned_reports_go_to_no_file_of_root_s,
+    ten_thousand_turned_events_go_to_no_file_of_root_s,
+    ten_thousand_turned_exports_go_to_no_directory_of_root_s,
+    ten_thousand_turned_layers_are_made_in_no_directory_of_root_s: at_night,
+    "runs for a quarter of an hour; `outputs::j12_` makes a hundred of each"
+);
+
+#[test]
+fn ten_thousand_turned_reports_go_to_no_file_of_root_s() {
+    runs_with("--report", ["o", "sub/o"], AT_NIGHT);
+}
+
+#[test]
+fn ten_thousand_turned_events_go_to_no_file_of_root_s() {
+    runs_with("--events", ["o", "sub/o"], AT_NIGHT);
+}
+
+#[test]
+fn ten_thousand_turned_exports_go_to_no_directory_of_root_s() {
+    runs_with("--export", ["sub/e#", "link/e#"], AT_NIGHT);
+}
+
+#[test]
+fn ten_thousand_turned_layers_are_made_in_no_directory_of_root_s() {
+    runs_with("--layer", ["sub/l#", "link/l#"], AT_NIGHT);
 }
 
 #[test]

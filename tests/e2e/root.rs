@@ -360,8 +360,12 @@ impl Drop for Flipper {
     }
 }
 
+/// Jails that are started at least while the names are turned.
+const BY_DAY: u64 = 6;
+const AT_NIGHT: u64 = 10_000;
+
 /// Starts jails through a path that is being turned; the jail tries to read and write there.
-fn start_through_flips(option: &str, inside: &dyn Fn(&Path) -> String) {
+fn start_through_flips(option: &str, inside: &dyn Fn(&Path) -> String, least: u64) {
     let (directory, victim) = (scratch(), scratch());
     open_to_all(directory.path());
     std::fs::write(victim.path().join("file"), "secret").expect("a file can be made");
@@ -376,7 +380,7 @@ fn start_through_flips(option: &str, inside: &dyn Fn(&Path) -> String) {
     let place = inside(&flipper.path);
     let script = format!("cat {place}/file; touch {place}/made; ls {place}/");
     let mut runs = 0;
-    while flipper.flips() < FLIPS || runs < 6 {
+    while flipper.flips() < FLIPS || runs < least {
         let ran = through(option, &flipper.path).shell(&script);
         ran.expect(!ran.stdout.contains("secret"), "the victim is never read");
         ran.expect(
@@ -408,17 +412,39 @@ fn through(option: &str, path: &Path) -> Run {
 
 #[test]
 fn j07_a_working_directory_that_is_turned_never_leads_elsewhere() {
-    start_through_flips("--workdir", &|_| "/workspace".to_owned());
+    start_through_flips("--workdir", &|_| "/workspace".to_owned(), BY_DAY);
 }
 
 #[test]
 fn j07_a_path_to_read_that_is_turned_never_leads_elsewhere() {
-    start_through_flips("--read", &|path| path.display().to_string());
+    start_through_flips("--read", &|path| path.display().to_string(), BY_DAY);
 }
 
 #[test]
 fn j07_a_path_to_write_that_is_turned_never_leads_elsewhere() {
-    start_through_flips("--write", &|path| path.display().to_string());
+    start_through_flips("--write", &|path| path.display().to_string(), BY_DAY);
+}
+
+expected!(
+    ten_thousand_jails_through_a_turned_working_directory_see_nothing_else,
+    ten_thousand_jails_through_a_turned_path_to_read_see_nothing_else,
+    ten_thousand_jails_through_a_turned_path_to_write_see_nothing_else: at_night,
+    "runs for half an hour; `root::j07_` has it with as many turns and six jails"
+);
+
+#[test]
+fn ten_thousand_jails_through_a_turned_working_directory_see_nothing_else() {
+    start_through_flips("--workdir", &|_| "/workspace".to_owned(), AT_NIGHT);
+}
+
+#[test]
+fn ten_thousand_jails_through_a_turned_path_to_read_see_nothing_else() {
+    start_through_flips("--read", &|path| path.display().to_string(), AT_NIGHT);
+}
+
+#[test]
+fn ten_thousand_jails_through_a_turned_path_to_write_see_nothing_else() {
+    start_through_flips("--write", &|path| path.display().to_string(), AT_NIGHT);
 }
 
 #[test]
@@ -435,7 +461,7 @@ fn j07_a_root_whose_directories_are_turned_never_leads_elsewhere() {
     });
     let option = format!("--scratch {}=1M", "/home/place");
     let mut runs = 0;
-    while flipper.flips() < FLIPS || runs < 6 {
+    while flipper.flips() < FLIPS || runs < BY_DAY {
         let run = rootfs.run().option("--unmonitored").option(&option);
         let ran = run.shell("touch /home/place/made; cat /home/place/file");
         expect_untouched(&ran, victim.path(), &before);

@@ -201,6 +201,26 @@ fn a_full_jail_takes_from_nobody_and_leaves_half_to_its_unprivileged_caller() {
     others_have_theirs(&PIPES);
 }
 
+/// Descriptors that are on their way through sockets, of which a user has as many as one process may have open. As pages of
+/// pipes they are counted for an unprivileged caller and the jail together.
+const SENT: Counted = Counted {
+    name: "descriptors in flight",
+    take: "
+    import resource, socket
+    resource.setrlimit(resource.RLIMIT_NOFILE, (250, 250))
+    pair = socket.socketpair()
+    held.append(pair)
+    try: socket.send_fds(pair[0], [b'x'], [0] * 10)
+    except OSError as refused: raise Refused(refused.errno)",
+    binds_root: false,
+};
+
+#[test]
+fn descriptors_in_flight_are_the_jails_own() {
+    control(&SENT);
+    others_have_theirs(&SENT);
+}
+
 /// As the pages of pipes, counted for an unprivileged caller and the jail together.
 const EPOLL: Counted = Counted {
     name: "watches of epoll",
@@ -212,20 +232,107 @@ const EPOLL: Counted = Counted {
     binds_root: true,
 };
 
+/// Each is of another file, one of Python's own.
+const INOTIFY: Counted = Counted {
+    name: "watches of inotify",
+    take: "
+    import glob
+    files = sorted(glob.glob(os.path.dirname(os.__file__) + '/*.py'))
+    if not held: held.append(must(libc.inotify_init1(0)))
+    must(libc.inotify_add_watch(held[0], files[len(held)].encode(), 2))
+    held.append(None)",
+    binds_root: true,
+};
+
 /// An ordinary machine has millions for each user, and one setting for all of them, which is not a test's to change.
-#[test]
-fn watches_of_epoll_are_the_jails_own() {
-    const SWITCH: &str = "/proc/sys/fs/epoll/max_user_watches";
+fn with_few_for_each_user(counted: &Counted, switch: &str) {
     const FEW: u32 = 60;
     if !in_the_guest() {
-        measured("there are few watches of epoll in the guest alone");
+        measured(&format!(
+            "there are few {} in the guest alone",
+            counted.name
+        ));
         return;
     }
-    let before = std::fs::read_to_string(SWITCH).expect("/proc");
-    std::fs::write(SWITCH, FEW.to_string()).expect("a machine of ours");
-    assert_eq!(control(&EPOLL), FEW, "the control: nobody else has any");
-    others_have_theirs(&EPOLL);
-    std::fs::write(SWITCH, before).expect("a machine of ours");
+    let before = std::fs::read_to_string(switch).expect("/proc");
+    std::fs::write(switch, FEW.to_string()).expect("a machine of ours");
+    assert_eq!(control(counted), FEW, "the control: nobody else has any");
+    others_have_theirs(counted);
+    std::fs::write(switch, before).expect("a machine of ours");
+}
+
+#[test]
+fn watches_of_epoll_are_the_jails_own() {
+    with_few_for_each_user(&EPOLL, "/proc/sys/fs/epoll/max_user_watches");
+}
+
+#[test]
+fn watches_of_inotify_are_the_jails_own() {
+    with_few_for_each_user(&INOTIFY, "/proc/sys/fs/inotify/max_user_watches");
+}
+
+/// What else the kernel counts for a user, a namespace or the machine: takes one of each.
+const OUT_OF_REACH: &str = "import ctypes, errno, socket
+libc = ctypes.CDLL(None, use_errno=True)
+place = ctypes.c_ulong()
+talk = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+label = bytes(15) + bytes([1, 0, 0, 0, 0, 0, 1, 1]) + bytes(9)
+ways = {
+    'asynchronous IO': (206, 1, ctypes.byref(place)),
+    'keys': (248, b'user', b'turnkey-test', b'x', 1, -1),
+    'fanotify groups': (300, 0, 0),
+    'flow labels': (54, talk.fileno(), 41, 32, label, len(label)),
+    'memory of BPF': (321, 0, (ctypes.c_uint * 32)(2, 4, 8, 1), 128),
+    'namespaces: time': (272, 0x80),
+    'namespaces: user': (272, 0x10000000),
+    'namespaces: mnt': (272, 0x20000),
+    'namespaces: cgroup': (272, 0x2000000),
+    'namespaces: uts': (272, 0x4000000),
+    'namespaces: ipc': (272, 0x8000000),
+    'namespaces: net': (272, 0x40000000),
+    'namespaces: pid': (272, 0x20000000),
+}
+for name, (call, *words) in ways.items():
+    came = libc.syscall(ctypes.c_long(call), *[w if not isinstance(w, int) else ctypes.c_long(w) for w in words])
+    print(name, 'taken' if came >= 0 else errno.errorcode[ctypes.get_errno()])";
+
+/// The counters of a user namespace that a kernel has, each with the test that shows it.
+const OF_A_NAMESPACE: [(&str, &str); 12] = [
+    ("max_cgroup_namespaces", "namespaces: cgroup"),
+    ("max_fanotify_groups", "fanotify groups"),
+    ("max_fanotify_marks", "fanotify groups"),
+    ("max_inotify_instances", COUNTED[0].name),
+    ("max_inotify_watches", INOTIFY.name),
+    ("max_ipc_namespaces", "namespaces: ipc"),
+    ("max_mnt_namespaces", "namespaces: mnt"),
+    ("max_net_namespaces", "namespaces: net"),
+    ("max_pid_namespaces", "namespaces: pid"),
+    ("max_time_namespaces", "namespaces: time"),
+    ("max_user_namespaces", "namespaces: user"),
+    ("max_uts_namespaces", "namespaces: uts"),
+];
+
+/// Of these a jail has nothing at all, so it takes nothing. A kernel that counts something more needs another test.
+#[test]
+fn what_else_is_counted_is_out_of_reach() {
+    let (_, control) = outside("/usr/bin/python3", &["-c", OUT_OF_REACH]);
+    let names = control.lines().map(|line| line.strip_suffix(" taken"));
+    let names: Option<Vec<&str>> = names.collect();
+    let names = names.unwrap_or_else(|| panic!("the control: {control}"));
+    let ran = Run::new().option("--unmonitored").python(OUT_OF_REACH);
+    let refused = names.iter().map(|name| format!("{name} EPERM\n"));
+    let refused: String = refused.collect();
+    ran.expect(ran.stdout == refused, "each is refused");
+    for entry in std::fs::read_dir("/proc/sys/user").expect("/proc") {
+        let counter = entry.expect("/proc").file_name();
+        let shown = OF_A_NAMESPACE.iter().find(|(name, _)| counter == *name);
+        let (_, shown) = shown.unwrap_or_else(|| panic!("{counter:?} has no test"));
+        let elsewhere = [COUNTED[0].name, INOTIFY.name];
+        assert!(
+            names.contains(shown) || elsewhere.contains(shown),
+            "{shown}"
+        );
+    }
 }
 
 /// Huge pages are of one pool of the machine, which no control group's memory counts.

@@ -519,3 +519,49 @@ fn a_call_of_its_own_kind_is_denied_and_had_no_effect() {
         ran.expect(told == Some(kind.into()), "and told by its kind");
     }
 }
+
+/// Calls that no hook decides on, by numbers with or without bits above those that the kernel reads: mount, ptrace, unshare,
+/// bpf, keyctl, setuid, init_module, a socket of packets. The last one looks for a file.
+const WIDE: &str = "import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+high = int(sys.argv[1]) << 32
+def call(number, *words):
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
+    ctypes.set_errno(0)
+    libc.syscall(ctypes.c_long(high | number), *words)
+    print(ctypes.get_errno(), flush=True)
+if sys.argv[2] == 'all':
+    for number in (165, 101, 250, 321, 175): call(number, 0, 0, 0, 0, 0)
+    call(272, 0x10000000)
+    call(105, 0)
+    call(41, 17, 3, 768)
+call(4, b'/workspace/secret', ctypes.create_string_buffer(144))";
+
+#[test]
+fn m36_what_no_hook_decides_is_seen_in_wide_registers_too() {
+    let jail = |action: &str| under(&rule("stat", "/workspace/secret", action)).file("secret", "");
+    let told = |high: &str| {
+        let run = jail("log").option("--mode observe").with_events();
+        let ran = run.run(&["python3", "-c", WIDE, high, "all"]);
+        ran.expect_code(0);
+        let acts = ran
+            .events
+            .iter()
+            .filter(|event| event["result"].is_string());
+        let told = acts.map(|act| format!("{} {} {}", act["kind"], act["syscall"], act["path"]));
+        let told: Vec<String> = told.collect();
+        (ran, told)
+    };
+    let ((plain, told_plain), (wide, told_wide)) = (told("0"), told("1"));
+    plain.expect(monitor(&plain).starts_with("lsm"), "the tier");
+    wide.expect(wide.stdout == plain.stdout, "the kernel does the same");
+    let both = format!("and it is told alike: {told_plain:#?} and {told_wide:#?}");
+    wide.expect(told_wide == told_plain, &both);
+    let refused = told_plain.iter().filter(|act| act.contains("refused"));
+    plain.expect(refused.count() >= 5, "what the filter refused among it");
+    for high in ["0", "1"] {
+        let ran = jail("kill").run(&["python3", "-c", WIDE, high, "look"]);
+        ran.expect_code(121);
+        ran.expect(ran.stdout.is_empty(), "a look that kills has no answer");
+    }
+}

@@ -3,6 +3,7 @@
 //! Every check is a plain function from text to problems, so that its own tests can show it
 //! a violation; what rustfmt, clippy and the compiler can tell, they tell.
 
+mod claims;
 mod cycles;
 mod dependencies;
 mod links;
@@ -61,6 +62,7 @@ pub fn run() -> Result<()> {
     problems.extend(files.iter().flat_map(unsafety::check));
     problems.extend(patterns::check(&files)?);
     problems.extend(prototypes::check(&files)?);
+    problems.extend(claims::check(&files)?);
     problems.extend(cycles::check(&files));
     problems.extend(links::check(&files, |path| root.join(path).exists())?);
     for problem in &problems {

@@ -302,6 +302,9 @@ fn j45_sockets_get_no_program_and_send_nothing_urgent() {
     for ordinary in [2, 27, 10] {
         assert_eq!(option(1, ordinary), ALLOW, "{ordinary}");
     }
+    // IPV6_FLOWLABEL_MGR; IPV6_JOIN_GROUP, and the number of the first for TCP.
+    assert_eq!(option(41, 32), EPERM);
+    assert_eq!([option(41, 20), option(6, 32)], [ALLOW; 2]);
     // MSG_OOB, alone and with MSG_NOSIGNAL; MSG_NOSIGNAL alone.
     for (flags, answer) in [(1, EPERM), (0x4001, EPERM), (0x4000, ALLOW)] {
         let flags = flags | upper;

@@ -270,6 +270,18 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
         answer: RefusalErrno::Permission,
     },
     ArgumentRefusal {
+        syscalls: &["setsockopt"],
+        what: "labels for flows of IPv6: `IPV6_FLOWLABEL_MGR`",
+        why: "the kernel has some thousands for the whole machine, and a jail could take all that others than its root can have",
+        only: RefusalScope::Every,
+        when: &[
+            // IPPROTO_IPV6
+            on(1, WORD, BitTest::Is(&[41])),
+            on(2, WORD, BitTest::Is(&[32])),
+        ],
+        answer: RefusalErrno::Permission,
+    },
+    ArgumentRefusal {
         syscalls: &["sendto", "sendmmsg"],
         what: URGENT,
         why: "on Unix sockets it is a corner of the kernel with a history of faults, and hardly a program interrupts its peer so: telnet(1) and ftp(1) do",

@@ -211,6 +211,8 @@ fn m37_a_file_that_would_run_later_is_not_emptied_by_its_name() {
     let control = with_settings().option("--mode observe").shell(script);
     control.expect_code(0);
     control.expect(control.list("/files_changed").len() == 1, "the control");
+    let told = violations(&control, "shell-startup").count();
+    control.expect(told == 1, "and observing tells of it");
     let ran = with_settings().shell(script);
     ran.expect_code(121);
     ran.expect(violations(&ran, "shell-startup").count() == 1, "it is told");

@@ -1,7 +1,12 @@
 //! Arguments that change between the look at them and their use.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use serde_json::Value;
-use turnkey_tests::{Run, in_the_guest, measured};
+use turnkey_expectations::expected;
+use turnkey_tests::{Run, compile, in_the_guest, measured, open_to_all, scratch};
 
 use super::{Attack, events, guard, rule, times};
 
@@ -117,4 +122,52 @@ fn m02_a_path_rewritten_while_open_waits_is_judged_as_it_was_used() {
     let rewritten = control.stdout == "opened 1, says /workspace/harmless\n";
     control.expect(rewritten, "the control: the argument says otherwise");
     attack.is_killed();
+}
+
+/// Jails in which a sibling sends on what another process opens against a rule: SECURITY.md says how often something comes
+/// out where there are tracepoints alone. Each jail dies.
+fn siblings(runs: usize) {
+    let place = scratch();
+    let path = |name: &str| place.path().join(name);
+    open_to_all(place.path());
+    fs::set_permissions(place.path(), Permissions::from_mode(0o777))
+        .expect("a test owns its directory");
+    fs::write(path(".netrc"), "HIDDEN\n").expect("a test owns its directory");
+    let place = place.path().display().to_string();
+    let program = format!("{place}/siblings");
+    compile(
+        Path::new(&program),
+        include_str!("../../attacks/siblings.c"),
+    );
+    for way in ["send", "map", "splice", "copy"] {
+        let mut out = 0;
+        for _ in 0..runs {
+            fs::write(path("copy"), [0; 4096]).expect("a test owns its directory");
+            fs::set_permissions(path("copy"), Permissions::from_mode(0o666))
+                .expect("a test owns its directory");
+            let run = Run::new().option(&format!("--write {place}"));
+            let ran = run.run(&[&program, &place, way]);
+            ran.expect_code(121);
+            let copied = fs::read(path("copy")).expect("a test owns its directory");
+            out += usize::from(ran.stdout.contains("HIDDEN") || copied.starts_with(b"HIDDEN"));
+        }
+        measured(&format!(
+            "{way}: {runs} jails died, {out} gave something away"
+        ));
+    }
+}
+
+#[test]
+fn a_jail_dies_whatever_a_sibling_takes_meanwhile() {
+    siblings(2);
+}
+
+expected!(
+    ten_thousand_siblings_take_no_jail_from_its_kill: at_night,
+    "runs for an hour; `a_jail_dies_whatever_a_sibling_takes_meanwhile` has eight of them"
+);
+
+#[test]
+fn ten_thousand_siblings_take_no_jail_from_its_kill() {
+    siblings(2500);
 }
