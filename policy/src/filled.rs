@@ -2,7 +2,6 @@
 //! such as `{limits.memory/2M}`, the half in mebibytes; `{limits.cpus}`, the processors that `limits.cpu` comes to.
 
 use crate::quantity::parse_size;
-use crate::tables::JailLimits;
 
 /// The limits that a value can name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,12 +13,12 @@ pub struct NamedLimits {
 }
 
 impl NamedLimits {
-    /// The limits of a jail on a host with `cpus` processors. A part of a processor is one, which the jail has at times.
+    /// The limits of a jail with so many percent of a processor, on a host with `cpus` of them. A part of a processor is one, which the jail has at times.
     #[must_use]
-    pub fn of(limits: &JailLimits, cpus: usize) -> NamedLimits {
-        let share = u64::from(limits.cpu.div_ceil(100));
+    pub fn of(memory: u64, percent: u32, cpus: usize) -> NamedLimits {
+        let share = u64::from(percent.div_ceil(100));
         NamedLimits {
-            memory: limits.memory,
+            memory,
             cpus: share.min(u64::try_from(cpus).unwrap_or(u64::MAX)).max(1),
         }
     }
@@ -79,11 +78,7 @@ mod tests {
             (400, 2, 2),
             (u32::MAX, 0, 1),
         ] {
-            let limits = JailLimits {
-                cpu: share,
-                ..JailLimits::default()
-            };
-            let named = NamedLimits::of(&limits, host);
+            let named = NamedLimits::of(1, share, host);
             assert_eq!(named.cpus, expected, "{share} % of {host}");
         }
     }

@@ -285,24 +285,6 @@ fn only_what_the_policy_names_is_in_the_environment() {
 }
 
 #[test]
-fn a_runtime_is_told_the_processors_of_its_share_and_of_the_host() {
-    let told = |cpus| {
-        let limited = policy(|policy| {
-            policy.limits.cpu = 250;
-            let set = [("X".to_owned(), "{limits.cpus}".to_owned())];
-            policy.environment.set = set.into();
-        });
-        let host = Host { cpus, ..host(&[]) };
-        let given = plan(&limited, &host).unwrap().environment;
-        given
-            .into_iter()
-            .find(|one| one.as_bytes().starts_with(b"X="))
-    };
-    assert_eq!(told(8).as_deref(), Some(OsStr::new("X=3")));
-    assert_eq!(told(2).as_deref(), Some(OsStr::new("X=2")));
-}
-
-#[test]
 fn a_program_is_looked_up_as_execvp_would() {
     let candidates = |argument: &str| {
         let planned = Plan::new(&policy(|_| {}), &host(&[]), command(&[argument])).unwrap();
