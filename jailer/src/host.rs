@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{Layer, NetworkMode, Policy, is_reserved};
@@ -48,6 +49,8 @@ pub struct Host {
     pub hard_limits: HardLimits,
     /// The highest capability that the kernel knows.
     pub last_capability: u8,
+    /// The processors that this process may use.
+    pub cpus: usize,
 }
 
 /// The kind of file at a path.
@@ -138,6 +141,7 @@ impl Host {
             ceilings,
             hard_limits: HardLimits::probe(),
             last_capability: last_capability(),
+            cpus: std::thread::available_parallelism().map_or(1, NonZero::get),
         })
     }
 

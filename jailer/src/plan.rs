@@ -450,7 +450,7 @@ impl Plan {
         }
         builder.check_lists()?;
         builder.order();
-        let environment = environment(policy, &command.environment);
+        let environment = environment(policy, &command.environment, host.cpus);
         // Joined with nothing, it would end in a slash.
         let directory: PathBuf = workspace
             .components()

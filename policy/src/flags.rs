@@ -117,22 +117,21 @@ pub(crate) fn publish(
     }
 }
 
-/// `NAME` hands a variable through, `NAME=VALUE` sets it.
+/// `NAME` hands a variable through, whatever the profile sets it to; `NAME=VALUE` sets it.
 pub(crate) fn environment(
     flag: &Located<String>,
     profile: &mut ParsedProfile,
 ) -> Result<(), ValueError> {
+    let environment = &mut profile.environment;
     match flag.value.split_once('=') {
-        None => profile
-            .environment
-            .pass
-            .push(parse(flag, values::variable_name)?),
+        None => {
+            let name = parse(flag, values::variable_name)?;
+            environment.set.remove(&name.value);
+            environment.pass.push(name);
+        }
         Some((name, value)) => {
             let name = values::variable_name(name)?;
-            profile
-                .environment
-                .set
-                .insert(name, values::variable_value(value)?);
+            environment.set.insert(name, values::variable_value(value)?);
         }
     }
     Ok(())

@@ -73,7 +73,7 @@ pub use decide::{
 };
 pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
-pub use filled::filled;
+pub use filled::{NamedLimits, filled};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::{Beginning, LackingPlace};
 pub use lint::check;

@@ -284,10 +284,10 @@ pub(crate) fn variable_value(text: &str) -> Result<String, ValueError> {
             "remove it",
         ));
     }
-    if crate::filled(text, 0).is_none() {
+    if crate::filled(text, crate::NamedLimits::default()).is_none() {
         return Err(ValueError::new(
             format!("{text:?} names a limit that no variable is told"),
-            "write {limits.memory}, or a part of it such as {limits.memory/2M}",
+            "write {limits.memory}, a part of it such as {limits.memory/2M}, or {limits.cpus}",
         ));
     }
     Ok(text.to_owned())

@@ -150,13 +150,12 @@ pub fn words(stopper: Stopper, address: &str) -> &'static str {
     }
 }
 
-/// The files of the host that were looked for, without the list of name servers where one was asked in vain: with that
-/// list the program would ask others in vain.
+/// The files of the host that were looked for, without the list of name servers where anybody was talked to: with that list the
+/// program would ask in vain, and the hosts that it may talk to have their names without.
 pub fn without_name_servers(report: &Report) -> Vec<String> {
-    let attempts = &mut report.network_attempts.iter();
-    let asks = attempts.any(|row| is_name_server(&row.address));
+    let talks = !report.network_attempts.is_empty();
     let paths = report.on_host.iter();
-    let is_of_use = |path: &&String| !(asks && *path == NAME_SERVERS);
+    let is_of_use = |path: &&String| !(talks && *path == NAME_SERVERS);
     paths.filter(is_of_use).cloned().collect()
 }
 
@@ -175,7 +174,8 @@ pub fn to_allow(argv: &[String], asked: &[String]) -> String {
         let ports = typed.iter().filter_map(|host| port_for(host, name));
         hosts.extend(ports.map(|port| format!("{name}:{port}")));
         if hosts.len() == before {
-            hosts.push(format!("{name}:{PORT}"));
+            let port = port_of_program(argv).map_or(PORT.to_owned(), |port| port.to_string());
+            hosts.push(format!("{name}:{port}"));
         }
     }
     if asked.is_empty() {
@@ -232,6 +232,14 @@ fn host(word: &str) -> Option<String> {
     (is_name && !is_address).then(|| format!("{name}:{port}"))
 }
 
+/// The port of a program that is named after what it speaks, such as ssh(1).
+fn port_of_program(argv: &[String]) -> Option<u16> {
+    let program = argv.first()?;
+    let name = program.rsplit('/').next()?;
+    // git(1) speaks its own protocol least of all.
+    port_of(name).filter(|_| name != "git")
+}
+
 fn port_of(scheme: &str) -> Option<u16> {
     let known = SCHEMES.iter().find(|(name, _)| *name == scheme);
     known.map(|(_, port)| *port)
@@ -261,6 +269,16 @@ mod tests {
         );
         assert_eq!(advice(&["a", "b", "c", "d", "e"]), ANYBODY, "too many");
         assert_eq!(advice(&[r"\027.x", "."]), ANYBODY, "no names of hosts");
+    }
+
+    #[test]
+    fn a_program_named_after_what_it_speaks_means_its_port() {
+        let advice =
+            |program| to_allow(&words(&[program, "git@a.example"]), &words(&["a.example"]));
+        assert_eq!(advice("/usr/bin/ssh"), "--allow a.example:22");
+        for other in ["/usr/bin/client", "git"] {
+            assert!(advice(other).contains(ANY_PORT), "{other}");
+        }
     }
 
     #[test]

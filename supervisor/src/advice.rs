@@ -1,5 +1,7 @@
 //! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
+mod program;
+
 use std::ffi::{OsStr, OsString};
 
 use nix::errno::Errno;
@@ -72,6 +74,14 @@ pub fn explain_run(
     let jail = error.downcast_ref::<JailError>();
     let fix = match jail {
         Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
+        Some(JailError::ExecFailed {
+            source: Errno::ENOENT,
+            ..
+        }) => {
+            let of_script = || program::interpreter(policy, program, directory);
+            let needed = needed(policy, program, directory);
+            needed.or_else(of_script).or_else(|| fix(error))
+        }
         Some(JailError::ExecFailed { .. }) => {
             needed(policy, program, directory).or_else(|| fix(error))
         }
@@ -176,10 +186,9 @@ fn bring_in(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Strin
         let root = root.display();
         return format!("the jail's root is {root}; install the program there, or give its path");
     }
-    needed(policy, program, directory).unwrap_or_else(|| {
-        "the jail holds what the profile's `read` names; install the program, or give its path"
-            .into()
-    })
+    program::beside_the_workspace(program, directory)
+        .or_else(|| needed(policy, program, directory))
+        .unwrap_or_else(|| program::nowhere(policy, program))
 }
 
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::directory::RunDirectory;
 use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
 
-/// Settles what the rules on what is present say nothing about, for a run in `directory`.
+/// Settles what the rules on what is present say nothing about, for a run in `directory`, under every name of the workspace.
 pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
     let (workdir, layer) = (directory.named(), directory.layer.as_deref());
     let caller = directory.environment.get("HOME").map(PathBuf::from);
@@ -31,6 +31,7 @@ pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
     {
         policy.settle_lacking_workspace(linked);
     }
+    policy.settle_workspace();
 }
 
 /// Most entries of a workspace that are looked at: it takes some milliseconds.

@@ -41,7 +41,6 @@ impl SettledPolicy {
         };
         policy.filesystem.names = directory.own_paths(&policy, command);
         home::settle(&mut policy, directory);
-        policy.settle_workspace();
         sinkhole::settle(&mut policy);
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);

@@ -29,8 +29,10 @@ use crate::environment::CallerEnvironment;
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
 use rustup::RustupSettings;
+pub use script::first_line;
 use turnkey_report::{BroughtIn, escape};
-use way::{NamedPath, ProgramPlaces, ResolvedPath};
+pub use way::ProgramPlaces;
+use way::{NamedPath, ResolvedPath};
 
 /// The longest chain of symlinks and interpreters that is followed.
 const LONGEST: usize = 32;
@@ -104,6 +106,12 @@ pub fn bring_in(
     }
     let front = need.directories.iter().map(|path| path.to_string_lossy());
     let before = policy.environment.set.get("PATH").cloned();
+    let passes = policy.environment.pass.iter().any(|name| name == "PATH");
+    let passed = || {
+        let own = directory.environment.get("PATH").filter(|_| passes);
+        own.map(|path| path.to_string_lossy().into_owned())
+    };
+    let before = before.or_else(passed);
     let before = before.unwrap_or_else(|| turnkey_jailer::plan::DEFAULT_PATH.to_owned());
     let path: Vec<_> = front.chain([before.as_str().into()]).collect();
     let path = path.join(":");

@@ -175,6 +175,22 @@ fn what_is_kept_is_told_and_nobody_elses() {
     ran.expect(ran.stdout == "kept\nx\njail\nmine\nnew\n", "as it was left");
 }
 
+/// The workspace has two names in an activated venv, or in a checkout that knows its path: the layer is kept there, too.
+#[test]
+fn what_is_kept_stays_where_the_workspace_is_known_by_its_own_path() {
+    let layer = Layer::new();
+    for (option, expected) in [
+        ("--own-path always", "1\n"),
+        ("--own-path always", "2\n"),
+        ("--at-host-path", "3\n"),
+    ] {
+        let run = layer.run().option(option);
+        let ran = run.shell("echo line >> calls; grep -c line calls");
+        ran.expect(ran.stdout == expected, option);
+        ran.expect_code(0);
+    }
+}
+
 #[test]
 fn a_layer_has_one_run_at_a_time() {
     let layer = Layer::new();

@@ -360,3 +360,45 @@ fn a_fifo_where_a_toolchain_is_looked_for_keeps_nobody_waiting() {
         }
     }
 }
+
+/// The advice in an error, each of which is followed.
+#[test]
+fn a_program_beside_the_workspace_is_told_with_a_workspace_around_both() {
+    let beside = || {
+        let run = Run::new().file("tool", "#!/bin/sh\necho ran\n");
+        let run = run.file("project/deep/file", "");
+        let tool = run.path().join("tool");
+        std::fs::set_permissions(tool, PermissionsExt::from_mode(0o755)).unwrap();
+        let root = run.path().display().to_string();
+        (run, root)
+    };
+    let (run, root) = beside();
+    let run = run.option(&format!("--workdir {root}/project --chdir deep"));
+    let ran = run.run(&["../../tool"]);
+    ran.expect_code(127);
+    let flags = format!("--workdir {root} --chdir project/deep");
+    ran.expect(ran.stderr.contains(&flags), "with a workspace around both");
+    let (run, root) = beside();
+    let run = run.option(&format!("--workdir {root} --chdir project/deep"));
+    let ran = run.run(&["../../tool"]);
+    ran.expect(ran.stdout == "ran\n", "followed");
+}
+
+#[test]
+fn what_a_command_lacks_is_named() {
+    let script = |interpreter: &str| {
+        let run = Run::new().file("script", &format!("#!{interpreter}\nprint(42)\n"));
+        let file = run.path().join("script");
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o755)).unwrap();
+        run
+    };
+    let ran = script("/opt/none/bin/python").run(&["./script"]);
+    ran.expect_code(126);
+    ran.expect(ran.stderr.contains("/opt/none/bin/python"), "it is named");
+    ran.expect(ran.stderr.contains("python3 ./script"), "with the fix");
+    let ran = script("/opt/none/bin/python").run(&["python3", "./script"]);
+    ran.expect(ran.stdout == "42\n", "followed");
+    let ran = Run::new().option("--env PATH=/opt/x").run(&["sh"]);
+    ran.expect_code(127);
+    ran.expect(ran.stderr.contains("(/opt/x)"), "the path is named");
+}

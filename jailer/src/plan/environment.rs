@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use turnkey_policy::Policy;
+use turnkey_policy::{NamedLimits, Policy};
 
 use super::PlanError;
 
@@ -12,7 +12,12 @@ use super::PlanError;
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The variables that pass from the caller, then those that the policy sets, which win.
-pub(super) fn environment(policy: &Policy, caller: &[(OsString, OsString)]) -> Vec<OsString> {
+pub(super) fn environment(
+    policy: &Policy,
+    caller: &[(OsString, OsString)],
+    cpus: usize,
+) -> Vec<OsString> {
+    let limits = NamedLimits::of(policy.limits.memory, policy.limits.cpu, cpus);
     let set = &policy.environment.set;
     let passes = |name: &OsStr| {
         let named = |pass: &String| name == OsStr::new(pass);
@@ -23,7 +28,7 @@ pub(super) fn environment(policy: &Policy, caller: &[(OsString, OsString)]) -> V
         .filter(|(name, _)| passes(name))
         .map(|(name, value)| variable(name, value));
     let fixed = set.iter().map(|(name, value)| {
-        let filled = turnkey_policy::filled(value, policy.limits.memory);
+        let filled = turnkey_policy::filled(value, limits);
         // What is none was refused when it was read.
         let filled = filled.as_ref().unwrap_or(value);
         variable(OsStr::new(name), OsStr::new(filled))

@@ -65,6 +65,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         hard_limits: HardLimits::default(),
         ceilings: Vec::new(),
         last_capability: 40,
+        cpus: 8,
     }
 }
 

@@ -79,6 +79,16 @@ fn every_flag_mirrors_its_key() {
 }
 
 #[test]
+fn a_variable_that_a_flag_hands_through_is_the_callers_whatever_the_profile_sets() {
+    let passed = overridden(&[("env", "HOME")]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(passed.environment.pass.contains(&"HOME".to_owned()));
+    assert_eq!(passed.environment.set.get("HOME"), None);
+    let set = overridden(&[("env", "HOME"), ("env", "HOME=/tmp")]);
+    let set = set.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(set.environment.set["HOME"], "/tmp", "the last word");
+}
+
+#[test]
 fn a_wrong_flag_is_named() {
     assert_eq!(
         message(overridden(&[("memory", "12Q")])),

@@ -184,7 +184,7 @@ fn appeared<'p>(policy: &'p Policy, directory: &RunDirectory) -> Option<&'p Rule
     let mut now = policy.clone();
     home::settle(&mut now, directory);
     let both = policy.rules.iter().zip(&now.rules);
-    let mut changed = both.filter(|(before, now)| before.silent != now.silent);
+    let mut changed = both.filter(|(before, now)| before.present && before.silent != now.silent);
     changed.next().map(|(rule, _)| rule)
 }
 

@@ -52,6 +52,24 @@ gcc -dumpmachine | cut -d- -f1";
     );
 }
 
+/// On a host of many processors, as many jobs or threads as it has are more than the jail may have tasks.
+#[test]
+fn what_sizes_itself_by_the_processors_is_told_the_jails() {
+    let threads = "#include <omp.h>\n#include <stdio.h>\nint main(void) { printf(\"%d\\n\", omp_get_max_threads()); }\n";
+    let script = "gcc -fopenmp -o threads threads.c && ./threads && nproc";
+    let (_, host) = outside("nproc", &[]);
+    let host: u64 = host.trim().parse().unwrap();
+    for (share, cpus) in [(100, 1), (150, 2)] {
+        let run = under("compile").option(&format!("--cpu {share}%"));
+        let cpus = host.min(cpus);
+        let ran = run.file("threads.c", threads).shell(script);
+        passed(&ran, &format!("{cpus}\n{cpus}\n"));
+    }
+    let own = under("compile").option("--cpu 100% --env OMP_NUM_THREADS=7");
+    let ran = own.file("threads.c", threads).shell(script);
+    ran.expect(ran.stdout.starts_with("7\n"), "the caller knows better");
+}
+
 #[test]
 fn a_shared_library_and_what_loads_it_pass() {
     let script = "set -e

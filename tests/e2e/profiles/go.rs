@@ -47,3 +47,12 @@ fn a_module_is_compiled_and_run() {
     let ran = run.file("main.go", PROGRAM).run(&["go", "run", "."]);
     passed(&ran, "[0 1 4 9 16 25 36 49] 1 lo Linux\n<nil>\n");
 }
+
+#[test]
+fn the_runtime_is_sized_by_the_jail() {
+    let program = "package main\n\nimport (\n\t\"fmt\"\n\t\"runtime\"\n\t\"runtime/debug\"\n)\n\n\
+        func main() { fmt.Println(runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1)) }\n";
+    let run = under("go").option("--cpu 100% --memory 1G");
+    let ran = run.file("main.go", program).run(&["go", "run", "main.go"]);
+    passed(&ran, "1 536870912\n");
+}

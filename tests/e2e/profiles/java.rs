@@ -80,6 +80,17 @@ fn a_program_is_compiled_and_run() {
 }
 
 #[test]
+fn threads_are_counted_by_the_jails_processors() {
+    let program = "public class Cpus { public static void main(String[] no) {
+        System.out.println(Runtime.getRuntime().availableProcessors()); } }";
+    let run = under("java")
+        .option("--cpu 100%")
+        .file("Cpus.java", program);
+    let ran = run.run(&["java", "Cpus.java"]);
+    ran.expect(ran.stdout == "1\n", "the share, and not the host");
+}
+
+#[test]
 fn a_heap_is_sized_by_the_jail_and_not_by_the_host() {
     let heap = |option: &str| {
         let run = under("java").option(format!("--memory 512M {option}").trim_end());

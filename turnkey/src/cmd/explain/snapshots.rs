@@ -60,6 +60,7 @@ pub(super) fn host() -> Host {
         hard_limits: HardLimits::default(),
         ceilings: Vec::new(),
         last_capability: 40,
+        cpus: 8,
     }
 }
 
