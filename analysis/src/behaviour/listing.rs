@@ -4,7 +4,7 @@
 //! modules, libraries of time zones and fonts their tables. So a listing counts when its process ends, or becomes another
 //! program, without having opened or started anything directly in that directory; one by a program that only lists, as
 //! ls(1), counts at once. Directories that the profile names, those of a process, and those in which programs look for
-//! libraries, settings and data (`/usr/lib/…`, `….d`, `/usr/share`) are nobody's discovery.
+//! libraries and settings (`/usr/lib/…`, `….d`) are nobody's discovery; nor is a look through all the data in `/usr/share`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,15 @@ const PENDING: usize = 256;
 /// Directories of which only so many components are a place to look around in: what is deeper belongs to some package.
 const SHALLOW: usize = 2;
 /// Directories of which one component more is: each holds a directory for each package, service or person.
-const WIDE: &[&str] = &["/var/lib", "/var/log", "/home", "/root", "/opt", "/srv"];
+const WIDE: &[&str] = &[
+    "/usr/share",
+    "/var/lib",
+    "/var/log",
+    "/home",
+    "/root",
+    "/opt",
+    "/srv",
+];
 /// Libraries, by the beginning of their path: below these, programs look for what they load.
 const LIBRARIES: &[&str] = &["/lib", "/usr/lib", "/usr/local/lib", "/usr/include"];
 /// Directories of programs, of which shells make lists.
@@ -42,8 +50,13 @@ const OWN: &[&str] = &[
     "/var/tmp",
     "/var/cache",
 ];
-/// Directories of data that every host has alike, such as fonts, pages of manuals and licences: programs look through them for theirs.
+/// Data that every host has alike, such as fonts, pages of manuals and licences: programs look through all of it for theirs. To list
+/// one directory of it and use nothing is to look around as anywhere else.
 const DATA: &str = "/usr/share";
+/// Directories of data that a process lists when it looks through them.
+const THROUGH: usize = 8;
+/// Listers that go through what is below a directory.
+const WALKERS: &[&str] = &["du", "find", "tree"];
 
 /// Files in the directory of a process that say who it is.
 const NAMES: &[&[u8]] = &[b"cmdline", b"comm", b"environ"];
@@ -57,6 +70,8 @@ pub struct FileDiscovery {
     /// Paths that the profile gives beyond the system that every program needs.
     given: Vec<PathBuf>,
     pending: BTreeMap<(Who, Vec<u8>), Step>,
+    /// The number of directories of data that a process listed.
+    data: BTreeMap<Who, usize>,
 }
 
 impl FileDiscovery {
@@ -75,6 +90,7 @@ impl FileDiscovery {
         Self {
             given: read.chain(write).chain(scratch).cloned().collect(),
             pending: BTreeMap::new(),
+            data: BTreeMap::new(),
         }
     }
 
@@ -92,7 +108,6 @@ impl FileDiscovery {
             && path.first() == Some(&b'/')
             && !is_in_library(path)
             && !is_in_any(path, OWN)
-            && !is_in(path, DATA)
             && !is_in_any(path, PROGRAMS)
             && !is_of_process(path)
             && !below_any(path, &self.given)
@@ -118,8 +133,11 @@ impl FileDiscovery {
             .range(all)
             .map(|(key, _)| key.clone())
             .collect();
+        let looked_through = self.data.remove(&who).is_some_and(|count| count >= THROUGH);
         for key in listed {
-            if let Some(step) = self.pending.remove(&key) {
+            let step = self.pending.remove(&key);
+            let counts = !looked_through || !is_in(&key.1, DATA);
+            if let Some(step) = step.filter(|_| counts) {
                 tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
             }
         }
@@ -129,7 +147,9 @@ impl FileDiscovery {
     fn named<'a>(&self, argv: &'a [Vec<u8>], name: &[u8]) -> Option<&'a [u8]> {
         let is_lister = LISTERS.iter().any(|one| one.as_bytes() == name);
         let mut operands = argv.iter().skip(1).map(|word| trimmed(word));
-        is_lister.then(|| operands.find(|word| self.is_place(word)))?
+        let place = operands.find(|word| is_lister && self.is_place(word))?;
+        let goes_through = WALKERS.iter().any(|one| one.as_bytes() == name);
+        (!goes_through || !is_in(place, DATA)).then_some(place)
     }
 }
 
@@ -156,6 +176,10 @@ impl Detector for FileDiscovery {
                 let path = trimmed(&opened.path);
                 self.used(who, path);
                 let lists = opened.reads && (opened.directory || telling_directory(path));
+                let has_room = self.data.len() < PENDING || self.data.contains_key(&who);
+                if lists && opened.done() && is_in(path, DATA) && has_room {
+                    *self.data.entry(who).or_default() += 1;
+                }
                 // Programs read their settings from such directories.
                 if !lists || path.ends_with(b".d") || !self.is_place(path) {
                     return;
@@ -183,8 +207,8 @@ impl Detector for FileDiscovery {
     }
 
     fn end(&mut self, _end: &super::End, tell: &mut dyn FnMut(Sighting)) {
-        for step in std::mem::take(&mut self.pending).into_values() {
-            tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+        while let Some((who, _)) = self.pending.keys().next() {
+            self.settle(*who, tell);
         }
     }
 }

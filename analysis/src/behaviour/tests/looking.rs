@@ -15,7 +15,7 @@ fn a_listing_of_which_nothing_is_used_is_file_discovery() {
     for place in [
         "/",
         "/etc",
-        "/home/you",
+        "/usr/share/pam",
         "/sys/kernel",
         "/var/lib/misc",
         "/usr/lib",
@@ -71,10 +71,30 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
             .reads(P, "/usr/share/fonts/one.ttf");
         story.ends(P);
     });
-    // Data that every host has alike, whatever for.
+    // Data that every host has alike is looked through; who lists one directory of it looks around.
+    let through = |story: &mut Story, count: usize| {
+        story.lists(P, "/usr/share");
+        for one in 1..count {
+            story.lists(P, &format!("/usr/share/{one}"));
+        }
+    };
+    is_silent(|story| through(story, 8));
     is_silent(|story| {
-        story.lists(P, "/usr/share").lists(P, "/usr/share/doc");
-        story.exec(P, "/usr/bin/find", &["find", "/usr/share/man"]);
+        through(story, 8);
+        story.ends(P);
+        story.exec(
+            P,
+            "/usr/bin/find",
+            &["find", "/usr/share/man", "-name", "x"],
+        );
+    });
+    discovers_files(|story| through(story, 7));
+    discovers_files(|story| {
+        through(story, 8);
+        story.lists(P, "/etc/ssl");
+    });
+    discovers_files(|story| {
+        story.exec(P, "/usr/bin/ls", &["ls", "/usr/share/pam"]);
     });
     // Who lists all processes asks each of them; who only lists them looks around.
     is_silent(|story| {
