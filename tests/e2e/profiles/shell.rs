@@ -20,6 +20,40 @@ fn pipelines_of_coreutils_pass() {
     passed(&under("shell").shell(REPORT), "Apple 3\n6\n");
 }
 
+expected!(
+    pictures_are_drawn_and_converted_as_outside: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "the image has no ImageMagick"
+);
+/// Without its settings it works, with a warning and without the policy that the host has for it.
+#[test]
+fn pictures_are_drawn_and_converted_as_outside() {
+    let script = "set -e; PATH=/usr/bin
+        convert -size 64x32 gradient:red-blue -resize 50% a.png && convert a.png -rotate 90 b.jpg
+        identify -format '%m %wx%h\\n' a.png b.jpg && convert -list policy | grep -c Policy:";
+    let directory = tempfile::tempdir().expect("room for a test");
+    let mut outside = std::process::Command::new("sh");
+    let outside = outside.args(["-c", script]).current_dir(&directory);
+    let outside = outside.output().expect("sh(1)");
+    let printed = String::from_utf8_lossy(&outside.stdout);
+    assert!(printed.starts_with("PNG 32x16\nJPEG 16x32\n"), "{printed}");
+    passed(&under("shell").shell(script), &printed);
+}
+
+#[test]
+fn programs_of_perl_pass() {
+    let program = "use strict; use warnings; use JSON::PP; use File::Temp 'tempfile'; use IO::Socket::INET; use POSIX 'strftime';
+        my ($file, $name) = tempfile(); print $file JSON::PP->new->canonical->encode({b => [1, 2], a => 'x'}); close $file;
+        open my $again, '<', $name or die; print <$again>, \"\\n\"; print strftime('%F', gmtime 0), \"\\n\"; print `echo child`;
+        my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die \"$!\";
+        my $client = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $server->sockport) or die \"$!\";
+        print $client \"spoken\\n\"; close $client; print $server->accept->getline; unlink $name or die;";
+    let ran = under("shell").run(&["perl", "-e", program]);
+    passed(
+        &ran,
+        "{\"a\":\"x\",\"b\":[1,2]}\n1970-01-01\nchild\nspoken\n",
+    );
+}
+
 #[test]
 fn a_script_of_bash_passes() {
     let script = r#"
