@@ -542,7 +542,7 @@ fn m36_what_no_hook_decides_is_seen_in_wide_registers_too() {
     let jail = |action: &str| under(&rule("stat", "/workspace/secret", action)).file("secret", "");
     let told = |high: &str| {
         let run = jail("log").option("--mode observe").with_events();
-        let ran = run.run(&["python3", "-c", WIDE, high, "all"]);
+        let ran = run.run(&["python3", "-B", "-c", WIDE, high, "all"]);
         ran.expect_code(0);
         let acts = ran
             .events
