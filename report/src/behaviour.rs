@@ -41,7 +41,9 @@ pub fn end(
         .into_iter()
         .collect();
     let bombed = met.iter().find(|met| is_bomb(met, limits));
-    let refused = met.iter().find(|met| met.limit == Limit::Pids);
+    let refused = met
+        .iter()
+        .find(|met| met.limit == Limit::Pids && !is_bomb(met, limits));
     let insisted = met.iter().filter(|met| {
         ran.limit != Some(met.limit) && !is_bomb(met, limits) && insists(met, ran.limit.is_some())
     });
