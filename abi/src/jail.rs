@@ -45,6 +45,10 @@ pub struct Jail {
     /// 1: a task has begun to make a symlink, or one is in a place of the jail's own from the beginning. A path as it was written may
     /// lead through one. Otherwise 0.
     pub aliased: u32,
+    /// 1: a task has begun to make a symlink that leads from its own directory, so that it leads elsewhere from another. Otherwise 0.
+    pub relative: u32,
+    /// 1: a task has begun to make a symlink that may lead out of its own directory. Otherwise 0.
+    pub climbing: u32,
     /// Not 0: each internet socket bears its number as the mark of its packets, and so do records of it.
     pub marks_sockets: u32,
     /// The cookie of turnkey's own network namespace; 0: not known, so that none is taken for the jail's own.
@@ -100,6 +104,8 @@ impl Jail {
             advisory: 0,
             advice_left: ADVICE,
             aliased: 0,
+            relative: 0,
+            climbing: 0,
             marks_sockets: 0,
             outside: 0,
             seq: 0,
@@ -120,7 +126,7 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 64
+        == 72
             + 2 * 8
             + 2 * 8 * count::SLOTS
             + 48

@@ -231,6 +231,21 @@ fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
         .told()
 }
 
+/// Before a symlink is there: notes where it may lead once it is moved. A text that is not read may be any.
+#[inline(always)]
+pub fn note_aim(jail: JailCell, regs: u64) {
+    jail.aliased().set(1);
+    let aim = read::register(regs, offset!(regs_di)).long();
+    let (first, is_known) = read::user::<u8>(aim);
+    if !is_known || first != b'/' {
+        jail.relative().set(1);
+    }
+    // A `..` behind a name is recorded when the symlink is made.
+    if !is_known || first == b'.' {
+        jail.climbing().set(1);
+    }
+}
+
 /// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0. Branch-free, so that the verifier
 /// does not fork states.
 #[inline(always)]
@@ -341,6 +356,8 @@ pub fn leave(
     scratch.cursor.stepped = 0;
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
+    scratch.cursor.parent = 0;
+    scratch.cursor.back = 0;
     scratch.cursor.result = result;
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
@@ -368,6 +385,9 @@ pub fn leave(
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
+    if asked.effects & effect::AWAY != 0 && !jail.has_hooks() && scratch.result() == 0 {
+        find_old(scratch, who.task, (asked.object, length));
+    }
     // Of looks, rules see the text alone.
     if asked.kind != kind::LOOK && is_attempt(scratch.result()) {
         let from = (asked.object.directory, length);
@@ -381,9 +401,6 @@ pub fn leave(
     let mut effects = asked.effects;
     let is_known = effects / effect::LISTED;
     scratch.cursor.lost = is_lost(scratch.cursor.magic, is_followed & !is_known);
-    if effects & effect::MOVED_BACK != 0 && is_file(scratch, who.task, asked.object, length) {
-        effects &= !effect::MOVED_BACK;
-    }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
@@ -407,9 +424,8 @@ pub fn leave(
         // Nobody knows what it is that was not renamed, and hooks know it always.
         if scratch.result() != 0 || jail.has_hooks() {
             effects &= !(effect::MOVED | effect::MOVED_BACK);
-        } else if effects & effect::MOVED != 0 && is_file(scratch, who.task, asked.new, new_length)
-        {
-            effects &= !effect::MOVED;
+        } else if effects & effect::AWAY != 0 {
+            effects = find_new(scratch, jail, who.task, ((asked.new, new_length), effects));
         }
     }
     if !is_attempt(scratch.result()) {
@@ -528,10 +544,44 @@ fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
     ]
 }
 
-/// True when what a rename has put to a name, the first `length` bytes of the text, is certainly no directory.
+/// Looks for what is by the old name, the first `length` bytes of the text, and for the directory that had the object.
 #[inline(always)]
-fn is_file(scratch: &mut Scratch, task: u64, name: Name, length: u32) -> bool {
-    length != UNREADABLE && entry::is_certainly_a_file(scratch, task, name.directory, length)
+fn find_old(scratch: &mut Scratch, task: u64, (name, length): (Name, u32)) {
+    scratch.cursor.parent = entry::find(scratch, task, name.directory, length);
+    scratch.cursor.back = path::mode(scratch.course.found);
+}
+
+/// Looks for what has got the new name, the first `length` bytes of the text: the effects without that on the content of a
+/// directory, when it is certainly none. A symlink that has got into another directory, by itself or with the one that it is in, may
+/// lead to any file from there, and acts through it are not asked about: [`Cursor::lost`] tells of it.
+///
+/// [`Cursor::lost`]: read::Cursor::lost
+#[inline(always)]
+fn find_new(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    ((name, length), effects): ((Name, u32), u32),
+) -> u32 {
+    let parent = entry::find(scratch, task, name.directory, length);
+    let is_apart =
+        verifier::is_some(scratch.cursor.parent ^ parent) | (verifier::is_some(parent) ^ 1);
+    scratch.cursor.parent = is_apart;
+    let mode = path::mode(scratch.course.found);
+    let back = scratch.cursor.back;
+    // Of a linked file both names are: overlayfs forgets the new one (ovl_instantiate of fs/overlayfs/dir.c).
+    let is_rename = u64::from(effects & effect::MOVED) / u64::from(effect::MOVED);
+    let is_exchange = u64::from(effects & effect::EXCHANGED) / u64::from(effect::EXCHANGED);
+    let links = path::may_be_symlink(mode) & is_rename
+        | path::may_be_symlink(back) & (is_exchange | is_rename ^ 1);
+    let files = effect::MOVED * path::is_certainly_a_file(mode)
+        | effect::MOVED_BACK * path::is_certainly_a_file(back);
+    let effects = effects & !files;
+    let content = verifier::is_some(effects & (effect::MOVED | effect::MOVED_BACK));
+    let moved = links & u64::from(jail.relative().get());
+    let carried = content & u64::from(jail.climbing().get());
+    scratch.cursor.lost |= (scratch.cursor.parent & (moved | carried)) << 1;
+    effects
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

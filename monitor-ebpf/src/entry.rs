@@ -6,7 +6,7 @@
 use turnkey_abi::{ABSENT, PATH};
 
 use crate::path::{self, Place, is_directory};
-use crate::read::{self, Scratch, offset};
+use crate::read::{self, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Step};
 
 /// Bytes that two names are compared by in a round.
@@ -41,7 +41,7 @@ pub struct Course {
     root_mount: u64,
     root_dentry: u64,
     /// The inode of the last component, when it was found.
-    found: u64,
+    pub found: u64,
 }
 
 /// Looks whether something is mounted on the directory.
@@ -214,6 +214,16 @@ impl Course {
         of(text) == of(self.rest)
     }
 
+    /// The directory that the walk has come to, when it has found an entry there or has seen that there is none; or else 0.
+    /// Branch-free, so that the verifier does not fork states.
+    #[inline(always)]
+    fn parent(&self) -> u64 {
+        let has_looked = verifier::is_some(self.stage ^ ENTRIES) ^ 1;
+        let is_before = verifier::is_some(self.node) & verifier::is_some(self.node ^ self.list);
+        let is_sure = has_looked & (is_before ^ 1 | verifier::is_some(self.found));
+        self.dentry & is_sure.wrapping_neg()
+    }
+
     #[inline(always)]
     fn advance(&mut self, length: u32) {
         self.rest += u64::from(length);
@@ -247,16 +257,19 @@ fn cut(word: u64, length: u32) -> u64 {
     }
 }
 
-/// True when the path that is the first `length` bytes of the text, from a directory on, is certainly no directory's. Of
-/// several entries of one name the kernel has the newest in front (__d_move of fs/dcache.c). Nothing is certain of a
-/// path through a symlink, or of one that is not found.
+/// Looks for the path that is the first `length` bytes of the text, from a directory on: [`Course::found`] is its inode. Of
+/// several entries of one name the kernel has the newest in front (__d_move of fs/dcache.c). A path through a symlink is not found.
+/// Returns the address of the `struct dentry` of the directory that has it or had it, or 0 when that is not certain.
 #[inline(always)]
-pub fn is_certainly_a_file(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> bool {
+pub fn find(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> u64 {
+    if length == UNREADABLE {
+        scratch.course.found = 0;
+        return 0;
+    }
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
     walk(scratch, task, directory, (length, 0));
-    let found = scratch.course.found;
-    found != 0 && !is_directory(found)
+    scratch.course.parent()
 }
 
 /// True when each `..` of such a path certainly leads back from a directory, so that the path in its plain form is the

@@ -159,8 +159,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
                 regs,
             );
         }
-        // It is there before the call is over.
-        class::SYMLINK | class::SYMLINKAT => jail.aliased().set(1),
+        class::SYMLINK | class::SYMLINKAT => change::note_aim(jail, regs),
         class::MMAP..=class::SHMAT if code::is_asked(call, read::current_task(), regs) => {
             code::enter(
                 emit::scratch(jail, program::ENTER)?,

@@ -8,6 +8,11 @@ use crate::verifier::{self, Forget, Passage, Step};
 /// More steps than a path of `PATH` bytes can have components and mounts.
 const STEPS: u32 = 4096;
 
+/// The bits of a mode that are the type of the file, and two of the types, of linux/stat.h.
+const S_IFMT: u16 = 0o170_000;
+const S_IFDIR: u16 = 0o040_000;
+const S_IFLNK: u16 = 0o120_000;
+
 /// An address of a `struct path`, taken apart; zeros for one that could not be read.
 #[derive(Clone, Copy)]
 pub struct Place {
@@ -96,9 +101,25 @@ impl Place {
 /// True when the `struct inode` at an address is a directory's.
 #[inline(always)]
 pub fn is_directory(inode: u64) -> bool {
-    // S_IFMT and S_IFDIR of linux/stat.h.
-    let mode: u16 = read::kernel(inode + u64::from(offset!(inode_i_mode)));
-    mode & 0o170_000 == 0o040_000
+    mode(inode) & S_IFMT == S_IFDIR
+}
+
+/// The type and the mode of the file whose `struct inode` is at an address, as inode(7) has them; 0 when it cannot be read.
+#[inline(always)]
+pub fn mode(inode: u64) -> u16 {
+    read::kernel(inode + u64::from(offset!(inode_i_mode)))
+}
+
+/// 1 for a mode that is known and no directory's, or else 0. Branch-free, as what follows.
+#[inline(always)]
+pub fn is_certainly_a_file(mode: u16) -> u32 {
+    (verifier::is_some(mode) & verifier::is_some(mode & S_IFMT ^ S_IFDIR)) as u32
+}
+
+/// 1 for a mode that is not known or a symlink's, or else 0.
+#[inline(always)]
+pub fn may_be_symlink(mode: u16) -> u64 {
+    (verifier::is_some(mode) & verifier::is_some(mode & S_IFMT ^ S_IFLNK)) ^ 1
 }
 
 /// True when the kernel opened a file for itself: with credentials that are not the task's, on a mount that is in no

@@ -117,6 +117,10 @@ pub struct Cursor {
     pub own: u64,
     /// 1: the whole path argument being looked at is the aim of a new symlink.
     pub aimed: u64,
+    /// The address of the `struct dentry` of the directory that had the object of a rename or link; 0: which it was is not certain.
+    pub parent: u64,
+    /// The type and the mode of what is by the old name after a rename; 0: none is, or it is not known.
+    pub back: u16,
     /// The result of the call that is over now, where the verifier takes it for any.
     pub result: i64,
     /// Not 0: the path being looked at has a slash in it.
@@ -168,7 +172,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_16: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_17: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

@@ -133,6 +133,18 @@ impl JailCell {
         word!(self, aliased)
     }
 
+    /// 1 since a task has begun to make a symlink that leads from its own directory, or else 0.
+    #[inline(always)]
+    pub fn relative(self) -> Word {
+        word!(self, relative)
+    }
+
+    /// 1 since a task has begun to make a symlink that may lead out of its own directory, or else 0.
+    #[inline(always)]
+    pub fn climbing(self) -> Word {
+        word!(self, climbing)
+    }
+
     /// True when internet sockets bear their number.
     #[inline(always)]
     pub fn marks_sockets(self) -> bool {

@@ -332,6 +332,7 @@ impl One<'_> {
                 .flatten()
                 .any(|(index, _)| self.steps_back(index)),
             moves: self.looked.and_then(|looked| looked.moves),
+            carries: self.looked.and_then(|looked| looked.carries) != Some(false),
             ..Act::default()
         }
     }

@@ -25,6 +25,8 @@ pub struct Act<'a> {
     pub is_done: bool,
     /// True when a directory has another name now; nothing when nobody has looked.
     pub moves: Option<bool>,
+    /// True when a symlink may have another name now, by itself or with the directory that it is in.
+    pub carries: bool,
     /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere.
     pub steps_back: bool,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
@@ -266,6 +268,9 @@ fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Deci
     if place(old) != place(new) {
         decided.add(away(place(old)));
     }
+    // From another directory a symlink leads elsewhere. Who learns no more than its name takes the strictest rule there is.
+    let folder = |name: &str| name.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    decided.is_open |= act.is_done && act.carries && folder(old) != folder(new);
     // What was not renamed may be no directory.
     if act.access == ["rename"] && act.is_done && !are_alike_below(old, new) {
         let lost = below(old).into_iter().map(away);
@@ -283,6 +288,10 @@ fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
         (false, Some(own)) => format!("{own}/../{aim}"),
         (false, None) => return decided.add(Elsewhere),
     };
+    // Behind a directory that may be a symlink, a relative one starts from nobody knows where.
+    let surely = ["/workspace", "/tmp"];
+    let folder = own.and_then(|own| own.rsplit_once('/'));
+    decided.is_open |= !is_absolute && folder.is_some_and(|(folder, _)| !surely.contains(&folder));
     let path = normal(&whole);
     let ask = |place| {
         if is_absolute {

@@ -2,7 +2,7 @@
 //! threads do to each other comes in another order then: races are the other observer's.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, FileType};
 use std::io::{IoSliceMut, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -44,6 +44,8 @@ pub struct Looked {
     pub protocol: Option<String>,
     /// True when a directory was renamed.
     pub moves: Option<bool>,
+    /// True when a symlink, or a directory that may have one in it, has another name.
+    pub carries: Option<bool>,
 }
 
 /// The image that a process executes.
@@ -250,22 +252,23 @@ fn look_at_effect(task: Pid, looked: &mut Looked) {
                 name.trim_end_matches('\0').to_owned()
             });
         }
-        (82 | 264 | 316, Some(0)) => {
+        (82 | 264 | 316 | 86 | 265, Some(0)) => {
             let shape = shape(looked.number);
-            let is_directory = |place| is_directory(task, looked, place);
+            let found = |place: Option<_>| file_type(task, looked, place?);
             let exchanges = looked.number == 316 && looked.args[4] & 2 != 0;
-            let back = !exchanges || shape.object.is_some_and(is_directory);
-            looked.moves = Some(back && shape.new.is_some_and(is_directory));
+            let back = if exchanges { shape.object } else { shape.new };
+            let both = [found(back), found(shape.new)];
+            let are_all = both.map(|one| one.is_some_and(|one| one.is_dir()));
+            looked.moves = Some(are_all == [true, true]);
+            looked.carries = Some(both.iter().any(|one| !one.is_some_and(|one| one.is_file())));
         }
         _ => {}
     }
 }
 
-/// True when a directory is by the name in an argument now.
-fn is_directory(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)) -> bool {
-    let Some(text) = looked.texts[text].as_ref() else {
-        return false;
-    };
+/// The type of what is by the name in an argument now.
+fn file_type(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)) -> Option<FileType> {
+    let text = looked.texts[text].as_ref()?;
     let text = String::from_utf8_lossy(text);
     let descriptor = base.map_or(libc::AT_FDCWD, |base| int(looked.args[base]));
     let from = match (text.starts_with('/'), descriptor) {
@@ -274,7 +277,7 @@ fn is_directory(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)
         (_, other) => format!("/proc/{task}/fd/{other}"),
     };
     let found = fs::symlink_metadata(format!("{from}/{text}"));
-    found.is_ok_and(|found| found.is_dir())
+    found.ok().map(|found| found.file_type())
 }
 
 fn image(task: Pid) -> Option<Image> {

@@ -22,7 +22,7 @@ const fn way(path: &'static str, told: Option<&'static str>) -> Way {
 }
 
 /// Each is an expression of Python, which makes what it takes, and is the path.
-const WAYS: [Way; 22] = [
+const WAYS: [Way; 27] = [
     way("'d/g'", Some("d/g")),
     way("made('d/g', 'l')", Some("l")),
     way("made(here + '/d/g', 'l')", Some("l")),
@@ -57,6 +57,15 @@ const WAYS: [Way; 22] = [
     way("turned(made('t/../g', 'l'))", Some("l")),
     way("turned(made(here + '/t/../g', 'l'))", Some("l")),
     way("turned(made('./t/..', 'l')) + '/g'", Some("l")),
+    // In another directory a relative symlink leads elsewhere.
+    way("moved(made('g', 'l'), 'd/l')", Some("l")),
+    way("exchanged(made('g', 'l'), 'd/e') and 'd/e'", Some("l")),
+    way("exchanged('d/e', made('g', 'l')) and 'd/e'", Some("d/e")),
+    way("linked(made('g', 'l'), 'd/l')", Some("l")),
+    way(
+        "made('./../g', 't/k') and moved('t', 'd/t') + '/k'",
+        Some("t"),
+    ),
 ];
 
 /// Goes each way, and prints the number of each on which the file was reached.
@@ -66,7 +75,8 @@ fn program(act: &str, reached: &str) -> String {
         format!("begin({number})\n{act}({path}, 0o600)\nif {reached} == 0o600: print({number})\n")
     });
     format!(
-        "import os
+        "import ctypes, os
+libc = ctypes.CDLL(None)
 def begin(number):
     global here
     here = f'/workspace/{{number}}'
@@ -81,6 +91,13 @@ def turned(name):
     os.rmdir('t')
     os.symlink('d/e', 't')
     return name
+def moved(name, to):
+    os.rename(name, to)
+    return to
+def linked(name, to):
+    os.link(name, to, follow_symlinks=False)
+    return to
+exchanged = lambda name, other: libc.renameat2(-100, name.encode(), -100, other.encode(), 2) == 0
 directory = lambda name: os.dup2(os.open(name, os.O_PATH | os.O_DIRECTORY), 50)
 file = lambda: os.open('d/g', os.O_PATH)
 {}",
@@ -431,4 +448,21 @@ os.symlink('/dev/stdout', 'log')";
         .python(program);
     ran.expect_code(0);
     ran.expect(ran.at("/verdict") == "clean", "nothing is told against it");
+}
+
+/// Ordinary moves in a jail that makes symlinks: a new version that takes the place of the old one, files and directories that go
+/// elsewhere, and a second name.
+#[test]
+fn moves_that_lead_no_symlink_elsewhere_are_free() {
+    let program = "import os
+os.makedirs('a/b'); os.makedirs('c'); open('a/f', 'w').close()
+os.symlink('v1', 'new'); os.rename('new', 'current'); os.symlink('v2', 'new'); os.rename('new', 'current')
+os.symlink('./f', 'a/s'); os.rename('a/s', 'a/t')
+os.link('a/f', 'c/f'); os.rename('a/f', 'c/g'); os.rename('c/f', 'a/f'); os.rename('a/b', 'a/d')
+print(os.readlink('current'), sorted(os.listdir('c')), sorted(os.listdir('a')))";
+    let ran = Run::new().python(program);
+    ran.expect_code(0);
+    let expected = "v2 ['g'] ['d', 'f', 't']\n";
+    ran.expect(ran.stdout == expected, "the control: all is done");
+    ran.expect(ran.violations().is_empty(), "nothing is told of it");
 }
