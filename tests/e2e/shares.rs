@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
+use turnkey_expectations::expected;
 use turnkey_tests::{NOBODY, Ran, Run, as_nobody, finish, in_the_guest, measured, outside};
 
 /// What every program here begins with.
@@ -260,6 +261,9 @@ fn with_few_for_each_user(counted: &Counted, switch: &str) {
     others_have_theirs(counted);
     std::fs::write(switch, before).expect("a machine of ours");
 }
+
+expected!(watches_of_epoll_are_the_jails_own: on[BY_DAY]);
+expected!(watches_of_inotify_are_the_jails_own: on[BY_DAY]);
 
 #[test]
 fn watches_of_epoll_are_the_jails_own() {

@@ -27,7 +27,7 @@ pub struct Act<'a> {
     pub moves: Option<bool>,
     /// True when a symlink may have another name now, by itself or with the directory that it is in.
     pub carries: bool,
-    /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere.
+    /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere, or is very long.
     pub steps_back: bool,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
     pub is_vague: bool,
@@ -247,8 +247,12 @@ fn through_root(name: Option<&str>, act: &Act<'_>, decided: &mut Decided) {
     }
 }
 
-/// True for a path with a `..` behind another name.
+/// True for a path with a `..` behind another name, or one so long that nobody walks along it to its end, step by step.
 pub fn steps_back(path: &str) -> bool {
+    const LONG: usize = 500;
+    if path.len() > LONG {
+        return true;
+    }
     let mut parts = path
         .split('/')
         .skip_while(|part| matches!(*part, "" | "." | ".."));
