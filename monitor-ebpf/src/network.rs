@@ -23,6 +23,7 @@ const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 const EAFNOSUPPORT: u32 = 97;
+const ECONNREFUSED: u32 = 111;
 pub const EBADF: i64 = -9;
 pub const ENOTSOCK: i64 = -88;
 const AT_FDCWD: i32 = -100;
@@ -68,6 +69,8 @@ pub struct Internet {
     socket_type: u32,
     /// A socket of the jail's own takes what is sent there, or is about to, in a jail that reaches nobody else.
     is_heard: bool,
+    /// It would, if there were one: the kernel itself answers that there is none.
+    is_unheard: bool,
     /// The number of the socket, where sockets bear one; else 0.
     number: u32,
 }
@@ -81,6 +84,7 @@ impl Internet {
             port,
             socket_type,
             is_heard: false,
+            is_unheard: false,
             number: 0,
         }
     }
@@ -93,6 +97,7 @@ impl Internet {
             port,
             socket_type,
             is_heard: false,
+            is_unheard: false,
             number: 0,
         }
     }
@@ -122,30 +127,36 @@ impl Internet {
             ip: self.ip.map(|word| verifier::apart(u64::from(word)) as u32),
             ..self
         };
-        let is_heard = jail.network() == network::NONE
-            && on_of(what) != on::BIND
+        let is_own = jail.network() == network::NONE
             && copy.is_loopback()
-            && copy.has_receiver(jail, context);
+            && is_of_the_jail(jail, read::own_network(context));
+        let is_bind = on_of(what) == on::BIND;
+        let is_heard = is_own
+            && if is_bind {
+                !copy.is_unspecified()
+            } else {
+                read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple())
+            };
+        let is_unheard =
+            is_own && !is_heard && what == act::CONNECT && copy.socket_type == SOCK_STREAM;
         self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
+        self.is_unheard = verifier::unknown(u64::from(is_unheard)) != 0;
         self
+    }
+
+    /// Any of the machine's own addresses.
+    #[inline(always)]
+    fn is_unspecified(self) -> bool {
+        self.ip[3] == 0
     }
 
     /// The address of a socket that is to listen, `sock`. Without a network a jail listens to itself alone, as long as the namespace is
     /// its own: the tracepoint tier, which hears of it afterwards, lets it too.
     #[inline(always)]
     fn listening(mut self, jail: JailCell, sock: u64) -> Self {
-        let (own, outside) = (read::network_of(sock), jail.outside());
-        let is_jails = own != 0 && outside != 0 && own != outside;
+        let is_jails = is_of_the_jail(jail, read::network_of(sock));
         self.is_heard = is_jails && jail.network() == network::NONE && self.is_loopback();
         self
-    }
-
-    /// True when a socket takes what is sent to this loopback address, in a network namespace that is not turnkey's.
-    #[inline(always)]
-    fn has_receiver(self, jail: JailCell, context: *mut bpf_sock_addr) -> bool {
-        let (own, outside) = (read::own_network(context), jail.outside());
-        let is_jails = own != 0 && outside != 0 && own != outside;
-        is_jails && read::has_receiver(context, self.socket_type == SOCK_STREAM, self.tuple())
     }
 
     /// The loopback address as the end of a connection for the kernel's search, and its size. An unspecified address
@@ -199,6 +210,13 @@ impl Internet {
     }
 }
 
+/// True for the cookie of a network namespace that is not turnkey's.
+#[inline(always)]
+fn is_of_the_jail(jail: JailCell, own: u64) -> bool {
+    let outside = jail.outside();
+    own != 0 && outside != 0 && own != outside
+}
+
 #[inline(always)]
 fn on_of(what: u16) -> u8 {
     match what {
@@ -220,7 +238,7 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;
-    let asks_nobody = address.asks_nobody(jail, what);
+    let asks_nobody = address.asks_nobody(jail, what) || address.is_unheard;
     let ours = has_loopback && inside && !is_server || asks_nobody;
     let port = u16::from_be(address.port as u16);
     let verdict = addresses::decide(table, role, on_of(what), (address.ip, port), ours);
@@ -259,7 +277,11 @@ pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
         automaton::condemn_for_rule(jail, who.thread);
     }
     emit::left(jail, read::mark_address(jail, who.thread));
-    let errno = if allowed { 0 } else { EPERM };
+    let errno = match allowed {
+        true if address.is_unheard => ECONNREFUSED,
+        true => 0,
+        false => EPERM,
+    };
     tell_internet(jail, who, what, address, (errno, (verdict, role)));
     i32::from(allowed)
 }

@@ -16,6 +16,7 @@ use super::errno::errno_name;
 use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
+use super::own_servers::OwnServers;
 use super::peers::Asked;
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
@@ -48,6 +49,7 @@ pub struct Aggregator {
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
     asked: Asked,
+    servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
     cut: CutWrites,
@@ -123,6 +125,7 @@ impl Aggregator {
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             asked: Asked::new(VIOLATIONS),
+            servers: OwnServers::default(),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
             cut: CutWrites::default(),
@@ -147,6 +150,7 @@ impl Aggregator {
         let process = self.processes.observe(event);
         self.acting = process;
         self.speakers.note(event, process);
+        self.servers.note(event);
         if self.cut.note(event, &self.clock) {
             return None;
         }
@@ -173,7 +177,7 @@ impl Aggregator {
     }
 
     /// The end of the run.
-    pub fn finish(self) -> Observations {
+    pub fn finish(mut self) -> Observations {
         let omitted = super::model::Omitted {
             violations: self.violations.omitted(),
             processes: self.processes.omitted(),
@@ -183,11 +187,15 @@ impl Aggregator {
             files_changed: 0,
             watchers: 0,
         };
+        let mut violations = self.violations.into_rows();
+        violations.retain(|one| {
+            let is_explained = self.servers.explain_violation(one);
+            !is_explained || !take_back(&self.rules, &mut self.tallies, one)
+        });
         let (rules, clock) = (&self.rules, &self.clock);
         let files = self.files.into_rows().into_iter();
         let addresses = self.addresses.into_rows().into_iter();
         let calls = self.calls.into_rows().into_iter();
-        let mut violations = self.violations.into_rows();
         if !self.attribution.shares_network() {
             self.asked.name(&mut violations);
         }
@@ -197,6 +205,7 @@ impl Aggregator {
             file_operations: files.filter_map(|row| row.file(rules, clock)).collect(),
             network_attempts: addresses
                 .filter_map(|row| row.network(rules, clock))
+                .map(|row| self.servers.as_explained(row))
                 .collect(),
             refused_calls: calls.map(|row| row.call(rules, clock)).collect(),
             findings: findings(rules, &self.tallies),
@@ -372,6 +381,19 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
             ..empty
         },
     }
+}
+
+/// Counts a violation no more; false when nothing is known of its rule.
+fn take_back(rules: &[Rule], tallies: &mut BTreeMap<usize, Tally>, violation: &Violation) -> bool {
+    let rule = rules.iter().position(|rule| rule.id == violation.rule);
+    let Some((rule, tally)) = rule.and_then(|rule| Some((rule, tallies.get_mut(&rule)?))) else {
+        return false;
+    };
+    tally.count = tally.count.saturating_sub(violation.count);
+    if tally.count == 0 {
+        tallies.remove(&rule);
+    }
+    true
 }
 
 fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {

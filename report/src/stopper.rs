@@ -167,7 +167,13 @@ impl Attribution {
             (Address::Inet(peer), 0) if self.leads_nowhere(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
-            // It let a question pass, and there is nobody to answer it.
+            // It let the connect pass, and there is nobody to answer it.
+            (Address::Inet(peer), libc::ECONNREFUSED)
+                if self.has_nobody && act == NetworkAct::Connect && address::is_own(peer.ip()) =>
+            {
+                Outcome::Denied(Stopper::NetworkNamespace)
+            }
+            // The same of a question.
             (Address::Inet(peer), 0 | libc::ECONNREFUSED) if self.asks_nobody(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }

@@ -27,7 +27,7 @@ except OSError as e:
     let ran = Run::new().python(&program);
     listener.set_nonblocking(true).unwrap();
     ran.expect(listener.accept().is_err(), "nobody came");
-    ran.expect(ran.stdout == "refused 1\n", "EPERM");
+    ran.expect(ran.stdout == "refused 111\n", "ECONNREFUSED");
     let attempt = format!("127.0.0.1:{port}");
     let attempts = ran.list("/network_attempts");
     ran.expect(
@@ -99,6 +99,69 @@ for family, to in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
     }
 }
 
+/// A client that tries until its own server is there, at a port that both know, by a shorter and a longer name of the address.
+const WAITS: &str = "import socket, sys, threading, time
+tried, port = threading.Event(), 18080
+def serve():
+    tried.wait()
+    with socket.create_server(('127.0.0.1', port)) as server: server.accept()[0].sendall(b'hello')
+if sys.argv[1] == 'served': threading.Thread(target=serve).start()
+for attempt in range(100):
+    try:
+        print(socket.create_connection(('127.0.0.1', port)).recv(5).decode()); break
+    except ConnectionRefusedError:
+        tried.set(); time.sleep(0.01)
+        if sys.argv[1] != 'served': break";
+
+#[test]
+fn who_waits_for_a_server_of_its_own_asks_nobody_else() {
+    let ran = Run::new().run(&["python3", "-c", WAITS, "served"]);
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "hello\n",
+        "the server is found when it is there",
+    );
+    ran.expect(ran.violations().is_empty(), "nothing is held against it");
+    ran.expect(ran.report["risk_score"] == 0, "nor counted");
+    let rows = ran.list("/network_attempts").iter();
+    let refused = rows.filter(|row| row["errno"] == "ECONNREFUSED");
+    let told: Vec<_> = refused
+        .map(|row| (&row["result"], row["rule"].is_null()))
+        .collect();
+    ran.expect(
+        told == [(&"failed".into(), true)],
+        "that it tried before is told",
+    );
+    ran.expect(
+        !ran.stderr.contains("blocked"),
+        "and not as something that was refused",
+    );
+    let alone = Run::new().run(&["python3", "-c", WAITS, "alone"]);
+    alone.expect(
+        alone.report["risk_score"] == 60,
+        "the control: nobody comes to listen there",
+    );
+    let violation = &alone.violations()[0];
+    alone.expect(
+        violation["rule"] == "network-connect",
+        "that is a violation",
+    );
+    alone.expect(
+        violation["stopped_by"] == "network-namespace",
+        "stopped by that nobody is there",
+    );
+}
+
+#[test]
+fn a_server_for_everybody_is_not_made_without_a_network() {
+    let program = "import socket
+for address, family in (('0.0.0.0', socket.AF_INET), ('::', socket.AF_INET6), ('127.0.0.1', socket.AF_INET)):
+    try: socket.create_server((address, 40000), family=family); print('made')
+    except OSError as e: print(e.errno)";
+    let ran = Run::new().python(program);
+    ran.expect(ran.stdout == "1\n1\nmade\n", "at the loopback alone");
+}
+
 #[test]
 fn where_the_jail_itself_does_not_listen_nobody_is_asked() {
     let program = "import socket
@@ -114,7 +177,10 @@ for attempt in (lambda: socket.create_connection(('127.0.0.1', port)),
     except OSError as e:
         print(e.errno)";
     let ran = Run::new().python(program);
-    ran.expect(ran.stdout == "1\n1\n1\n", "EPERM");
+    ran.expect(
+        ran.stdout == "111\n1\n111\n",
+        "ECONNREFUSED of the kernel, and EPERM",
+    );
     let findings = ran.report["findings"].as_array().unwrap();
     let told = findings.iter().any(|one| one["id"] == "network-connect");
     ran.expect(told, "the attempts are told");

@@ -213,6 +213,17 @@ impl Story {
         self.tell(pid, kind)
     }
 
+    pub fn listens(&mut self, pid: u32, address: &str) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Listen,
+            address: Address::Inet(address.parse().expect("an address and a port")),
+            socket_type: 1,
+            socket: 0,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
     /// A connection that is refused.
     pub fn knocks(&mut self, pid: u32, address: &str) -> &mut Self {
         self.network(pid, address, 111)

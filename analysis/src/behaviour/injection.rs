@@ -3,12 +3,15 @@
 //! package of Python or Node that was there already, was written to by something that is no installer.
 //!
 //! A program of the workspace finds libraries beside itself, which is how it was built.
+//!
+//! And the memory of another process: who opens it for writing injects, who opens it for reading is after what is kept there. A
+//! process may look at its own.
 
 use std::collections::{BTreeSet, HashMap};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{ObservedAct, Opened, Operation};
+use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::path_classes::is_system;
 use super::persistence::installs;
 use super::process_state::ProcessState;
@@ -46,6 +49,7 @@ impl Detector for Injection {
                 {
                     first_open(act, opened, &program, tell);
                 }
+                memory(act, opened, tell);
                 self.write(act, opened, state, tell);
             }
             _ => {}
@@ -71,6 +75,32 @@ fn first_open(
         let step = Step::of(act.event, &words);
         tell(Sighting::new(Behaviour::Injection, vec![step]));
     }
+}
+
+/// An open of another process's memory, proc_pid_mem(5), also of one that is refused.
+fn memory(act: &ObservedAct<'_>, opened: &Opened<'_>, tell: &mut dyn FnMut(Sighting)) {
+    let is_tried = matches!(opened.outcome, ActOutcome::Done | ActOutcome::Refused);
+    let own = act.event.task.jail_pid;
+    let Some(other) = memory_of(&opened.path).filter(|other| is_tried && *other != own) else {
+        return;
+    };
+    let (behaviour, verb) = if opened.writes {
+        (Behaviour::Injection, "write")
+    } else {
+        (Behaviour::CredentialAccess, "read")
+    };
+    let what = format!("opened the memory of process {other} to {verb} it");
+    let step = Step::of(act.event, &[what.as_bytes()]);
+    tell(Sighting::new(behaviour, vec![step]));
+}
+
+/// The process whose memory a path of procfs is.
+fn memory_of(path: &[u8]) -> Option<u32> {
+    let rest = path.strip_prefix(b"/proc/")?;
+    let mut parts = rest.split(|byte| *byte == b'/');
+    let process = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    let rest: Vec<&[u8]> = parts.collect();
+    matches!(rest[..], [b"mem"] | [b"task", _, b"mem"]).then_some(process)
 }
 
 impl Injection {

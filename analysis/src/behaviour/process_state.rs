@@ -8,7 +8,7 @@ use turnkey_policy::NetworkMode;
 
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::path_classes::{PathClasses, Traits};
-use turnkey_facts::{Address, Event, Kind, Task};
+use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
 /// Processes that are remembered. A jail of more is told by their first.
 const PROCESSES: usize = 4096;
@@ -33,6 +33,8 @@ pub struct ObservedProcess {
     pub argv: Vec<Vec<u8>>,
     /// The peer outside of the jail that the process, or the image that forked it, spoke to first.
     pub network: Option<Vec<u8>>,
+    /// The peer that it spoke to first, wherever that is, or the port of its own at which it waits; in words.
+    pub talks: Option<Vec<u8>>,
     /// Forks since a program was started, from parent to child.
     pub generations: usize,
     /// The C library in it has looked up where names come from, as it does before it opens a list of them.
@@ -117,12 +119,29 @@ impl ProcessState {
             address: Address::Inet(address),
             done: true,
         } = &act.what
-            && !self.is_own(*address)
+        {
+            let is_own = self.is_own(*address);
+            if let Some(process) = self.entry(key) {
+                let peer = address.to_string().into_bytes();
+                process
+                    .talks
+                    .get_or_insert_with(|| [b"spoke to ", &peer[..]].concat());
+                if !is_own {
+                    process.network.get_or_insert(peer);
+                }
+            }
+        }
+        if let Kind::Network {
+            act: NetworkAct::Listen,
+            address: Address::Inet(address),
+            errno: 0,
+            ..
+        } = &act.event.kind
             && let Some(process) = self.entry(key)
         {
             process
-                .network
-                .get_or_insert_with(|| address.to_string().into_bytes());
+                .talks
+                .get_or_insert_with(|| format!("waited at {address}").into_bytes());
         }
         self.serves |= matches!(act.what, Operation::Served);
         let Operation::Executed { file, script, argv } = &act.what else {

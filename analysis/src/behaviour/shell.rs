@@ -1,7 +1,6 @@
-//! Reverse shell: the process that spoke to an address of the internet becomes a shell, or forks one,
-//! that has nothing to run but what it is told: without a script and without `-c`. Or such a shell and
-//! a program that spoke to the internet run side by side, started by the same parent within two seconds,
-//! as the ends of `nc HOST PORT < fifo | sh > fifo`.
+//! Reverse shell and bind shell: the process that spoke to somebody over the internet's protocols, or waits at a port, becomes a
+//! shell, or forks one, that has nothing to run but what it is told: without a script and without `-c`. Or such a shell and such a
+//! program run side by side, started by the same parent within two seconds, as the ends of `nc HOST PORT < fifo | sh > fifo`.
 //!
 //! A program that fetched something and then has a shell run one command is no such: that shell has
 //! `-c` or a script. One that writes what it fetches to a shell's input is another thing: see
@@ -46,10 +45,10 @@ struct Running {
 impl Detector for ReverseShell {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let key = (act.event.task.pid, act.event.task.start_ns);
-        let peer = state
+        let talks = state
             .process(&act.event.task)
-            .and_then(|process| process.network.as_deref());
-        let spoke = peer.map(|peer| Step::of(act.event, &[b"spoke to ", peer]));
+            .and_then(|process| process.talks.as_deref());
+        let spoke = talks.map(|talks| Step::of(act.event, &[talks]));
         match &act.what {
             Operation::Executed { file, script, argv } => {
                 let waits = is_shell(&file.path) && script.is_none() && waits_for_orders(argv);
@@ -66,7 +65,7 @@ impl Detector for ReverseShell {
                     self.running.remove(&key);
                 }
             }
-            Operation::Spoke { .. } => {
+            Operation::Spoke { .. } | Operation::Served => {
                 if let (Some(spoke), Some(program)) = (spoke, self.running.get_mut(&key)) {
                     program.speaks.get_or_insert(spoke);
                 }

@@ -202,7 +202,7 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
         Class::Exec => vec![call.exec_attempt()],
         Class::Change(access) => vec![call.change(access)],
         Class::Make if call.makes_device() => refused.when(Some(call.is_refusal())),
-        Class::Make => vec![call.named("change", &["write"])],
+        Class::Make => vec![call.change("write")],
         Class::Symlink => vec![call.symlink()],
         Class::Times => vec![call.change("attribute")],
         Class::Attribute => call.attribute(),

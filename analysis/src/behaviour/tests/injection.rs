@@ -72,3 +72,20 @@ fn libraries_of_the_workspace_caches_and_installers_are_none() {
         story.writes(P, "/workspace/node_modules/.cache/new.js");
     });
 }
+
+#[test]
+fn the_memory_of_another_process_is_not_the_programs() {
+    const OWN: u32 = 10;
+    let opens = |path: &'static str, flags| {
+        move |story: &mut super::Story| {
+            story.wants_answered(P, path, flags, 13);
+        }
+    };
+    names(opens("/proc/3/mem", 0), Behaviour::CredentialAccess);
+    names(opens("/proc/3/task/4/mem", 0), Behaviour::CredentialAccess);
+    names(opens("/proc/3/mem", 2), Behaviour::Injection);
+    is_silent(opens("/proc/10/mem", 0));
+    is_silent(opens("/proc/3/maps", 0));
+    is_silent(opens("/proc/3/status", 0));
+    assert_eq!(P, OWN, "the third is the program's own");
+}

@@ -22,6 +22,21 @@ fn a_shell_on_a_connection_is_a_reverse_shell() {
         },
         expected,
     );
+    // Over a connection in the jail itself, and from the end that waits.
+    names(
+        |story| {
+            story.serves(P).connects(11, "127.0.0.1:4444");
+            story.exec(11, "/usr/bin/dash", &["/bin/sh", "-i"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.listens(P, "127.0.0.1:4444").fork(P, 11);
+            story.exec(11, "/usr/bin/dash", &["/bin/sh"]);
+        },
+        expected,
+    );
 }
 
 #[test]
@@ -58,6 +73,11 @@ fn a_shell_after_a_program_on_a_connection_or_for_a_script_is_none() {
         story.exec(11, "/usr/bin/node", &["node", "server.js"]);
         story.connects(11, "203.0.113.9:80").wait(3);
         story.exec(12, "/usr/bin/dash", &["sh"]);
+    });
+    // A server has the shell do something.
+    is_silent(|story| {
+        story.listens(P, "127.0.0.1:8000").fork(P, 11);
+        story.exec(11, "/usr/bin/dash", &["/bin/sh", "-c", "ls"]);
     });
     is_silent(|story| {
         story.exec(11, "/usr/bin/node", &["node", "server.js"]);
