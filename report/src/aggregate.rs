@@ -16,7 +16,7 @@ use super::errno::errno_name;
 use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
-use super::peers::Asked;
+use super::peers::AskedNames;
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
@@ -47,7 +47,7 @@ pub struct Aggregator {
     addresses: Table<OperationKey, Row>,
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
-    asked: Asked,
+    asked: AskedNames,
     speakers: Speakers,
     ordering: Ordering,
     cut: CutWrites,
@@ -122,7 +122,7 @@ impl Aggregator {
             addresses: Table::new(ADDRESSES),
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
-            asked: Asked::new(VIOLATIONS),
+            asked: AskedNames::new(VIOLATIONS),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
             cut: CutWrites::default(),
