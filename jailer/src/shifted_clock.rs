@@ -8,6 +8,7 @@ pub mod calls;
 pub mod followed;
 mod idle;
 mod memory;
+mod task_status;
 mod time;
 mod timers;
 mod tracer;

@@ -17,7 +17,7 @@ use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
 use super::own_servers::OwnServers;
-use super::peers::Asked;
+use super::peers::AskedNames;
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
@@ -48,7 +48,7 @@ pub struct Aggregator {
     addresses: Table<OperationKey, Row>,
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
-    asked: Asked,
+    asked: AskedNames,
     servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
@@ -124,7 +124,7 @@ impl Aggregator {
             addresses: Table::new(ADDRESSES),
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
-            asked: Asked::new(VIOLATIONS),
+            asked: AskedNames::new(VIOLATIONS),
             servers: OwnServers::default(),
             speakers: Speakers::default(),
             ordering: Ordering::default(),

@@ -45,17 +45,17 @@ pub struct EventLines {
 
 /// One line.
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     seq: u64,
     time: String,
     kind: &'static str,
     #[serde(flatten)]
     repeated: Option<Repeated>,
-    process: Process,
+    process: ActingProcess,
     #[serde(flatten)]
     what: Option<What>,
     #[serde(flatten)]
-    end: Option<End>,
+    end: Option<AttemptEnd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<Decided<'a>>,
 }
@@ -99,7 +99,7 @@ enum What {
     Question {
         address: String,
         socket: Option<SocketType>,
-        questions: Vec<Asked>,
+        questions: Vec<DnsQuestion>,
         bytes: usize,
         #[serde(skip_serializing_if = "is_false")]
         truncated: bool,
@@ -153,7 +153,7 @@ fn redact_in_place(text: &mut String) {
 
 /// A question to a name server.
 #[derive(Serialize)]
-struct Asked {
+struct DnsQuestion {
     name: String,
     #[serde(rename = "type")]
     record: String,
@@ -161,7 +161,7 @@ struct Asked {
 
 /// The result of an attempt.
 #[derive(Serialize)]
-struct End {
+struct AttemptEnd {
     result: Result,
     stopped_by: Option<Stopper>,
     errno: Option<String>,
@@ -169,7 +169,7 @@ struct End {
 
 /// The process that acted.
 #[derive(Serialize)]
-struct Process {
+struct ActingProcess {
     exec_id: Option<u32>,
     pid: u32,
     host_pid: u32,
@@ -296,7 +296,7 @@ impl EventLines {
         line
     }
 
-    fn parts(&self, event: &Event, process: Option<usize>) -> Line<'_> {
+    fn parts(&self, event: &Event, process: Option<usize>) -> EventLine<'_> {
         let act = ReportedAct::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;
@@ -308,7 +308,7 @@ impl EventLines {
                 file_unknown: decision.file_unknown,
             })
         });
-        Line {
+        EventLine {
             seq: event.seq,
             time: self.clock.date(event.time_ns),
             kind: kind_name(&event.kind),
@@ -317,7 +317,7 @@ impl EventLines {
                 last_time: self.clock.date(event.last_ns),
             }),
             process: actor(event, process),
-            end: act.as_ref().map(|act| End {
+            end: act.as_ref().map(|act| AttemptEnd {
                 result: act.outcome.result(),
                 stopped_by: act.outcome.stopper(),
                 errno: errno_name(act.errno),
@@ -428,18 +428,18 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
     }
 }
 
-fn questions(data: &[u8], socket_type: u32) -> Vec<Asked> {
+fn questions(data: &[u8], socket_type: u32) -> Vec<DnsQuestion> {
     let asked = asked(data, socket_type).into_iter();
-    let asked = asked.map(|question| Asked {
+    let asked = asked.map(|question| DnsQuestion {
         record: question.record_name(),
         name: question.name,
     });
     asked.collect()
 }
 
-fn actor(event: &Event, process: Option<usize>) -> Process {
+fn actor(event: &Event, process: Option<usize>) -> ActingProcess {
     let task = &event.task;
-    Process {
+    ActingProcess {
         exec_id: process.map(exec_id),
         pid: task.jail_pid,
         host_pid: task.pid,

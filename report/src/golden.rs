@@ -96,9 +96,7 @@ fn limited(status: Status, limit: Limit) -> Ending {
 
 /// The report as it is written, after it was found to match the schema.
 fn json(report: &Report) -> String {
-    let mut out = Vec::new();
-    json::write(report, &mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
+    let text = String::from_utf8(json::page(report).unwrap()).unwrap();
     schema::assert_valid(&serde_json::from_str(&text).unwrap());
     text
 }

@@ -17,6 +17,16 @@ pub fn write(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// A page of `value`, as [`write`] has it.
+///
+/// # Errors
+/// When `value` has none.
+pub fn page(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    write(value, &mut page)?;
+    Ok(page)
+}
+
 /// Writes `value` on one line. Fails only when `out` does.
 pub fn write_line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     let formatter = Printable(CompactFormatter);

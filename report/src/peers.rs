@@ -49,12 +49,12 @@ pub fn is_name_server(address: &str) -> bool {
 
 /// The names that processes have asked for, by who asked and where.
 #[derive(Debug)]
-pub struct Asked {
+pub struct AskedNames {
     names: BTreeMap<(Option<u32>, u32, String), Vec<String>>,
     most: usize,
 }
 
-impl Asked {
+impl AskedNames {
     /// For so many askers.
     pub fn new(most: usize) -> Self {
         Self {
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_names_of_one_process_are_bounded_and_told_once() {
-        let mut asked = Asked::new(1);
+        let mut asked = AskedNames::new(1);
         let who = |exec_id| Actor {
             exec_id: Some(exec_id),
             ..Actor::default()

@@ -12,9 +12,7 @@ const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/report.schema.j
 fn the_kept_schema_is_that_of_the_model() {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<Report>();
-    let mut page = Vec::new();
-    crate::json::write(&schema, &mut page).unwrap();
-    let made = String::from_utf8(page).unwrap();
+    let made = String::from_utf8(crate::json::page(&schema).unwrap()).unwrap();
     if std::env::var_os("TURNKEY_WRITE_DOCS").is_some() {
         std::fs::write(KEPT, &made).unwrap();
     }

@@ -67,7 +67,7 @@ fn row(
     observed: &Observations,
     (clock, redacts): (&Clock, bool),
 ) -> SinkholeConversation {
-    let found = Found::in_content(&conversation.kept, &traffic.decoys);
+    let found = RedactedContent::in_content(&conversation.kept, &traffic.decoys);
     let text = match redacts {
         true => found.redacted,
         false => escape(&conversation.kept),
@@ -146,13 +146,13 @@ fn once(programs: impl Iterator<Item = Program>) -> Vec<Program> {
 }
 
 /// The secrets of a content, and the content as text without them.
-struct Found {
+struct RedactedContent {
     secrets: Vec<String>,
     redacted: String,
 }
 
-impl Found {
-    fn in_content(content: &[u8], decoys: &[(Vec<u8>, Vec<u8>)]) -> Found {
+impl RedactedContent {
+    fn in_content(content: &[u8], decoys: &[(Vec<u8>, Vec<u8>)]) -> RedactedContent {
         let mut secrets = Vec::new();
         let mut note = |secret: String| {
             if !secrets.contains(&secret) {
@@ -194,7 +194,7 @@ impl Found {
                 }
             }
         }
-        Found {
+        RedactedContent {
             secrets,
             redacted: shown,
         }
@@ -339,9 +339,9 @@ mod tests {
 
     const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 
-    fn found(content: &str) -> Found {
+    fn found(content: &str) -> RedactedContent {
         let decoy = b"decoy: this file opens nothing at all\n".to_vec();
-        Found::in_content(content.as_bytes(), &[(b"/x/credentials".to_vec(), decoy)])
+        RedactedContent::in_content(content.as_bytes(), &[(b"/x/credentials".to_vec(), decoy)])
     }
 
     #[test]

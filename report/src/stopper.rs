@@ -25,7 +25,7 @@ use turnkey_policy::{
 
 use super::model::Result;
 use calls::calls;
-use place::{Place, Tree};
+use place::{Place, RootfsPlaces};
 
 /// The port of name servers: domain of services(5).
 pub const NAME_SERVER: u16 = 53;
@@ -114,7 +114,7 @@ pub struct Attribution {
     /// Layers of turnkey's stand around what is watched. Around processes that others started stand those of others, of which
     /// nothing is known.
     has_layers: bool,
-    tree: Tree,
+    tree: RootfsPlaces,
     syscalls: SyscallPolicy,
     /// The hosts that the network namespace leads to, under the mode `allow`.
     allowed: Option<Vec<AllowedHost>>,
@@ -129,7 +129,7 @@ impl Attribution {
     pub fn new(policy: &Policy) -> Self {
         Self {
             has_layers: !policy.makes_no_jail(),
-            tree: Tree::of(&policy.filesystem),
+            tree: RootfsPlaces::of(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network.mode == NetworkMode::Allow)
                 .then(|| policy.network.allow.clone()),

@@ -381,7 +381,7 @@ pub fn scratch() -> tempfile::TempDir {
 
 /// Runs a program outside of any jail, for the control run of an attack.
 pub fn outside(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, String) {
-    let output = Command::new(program)
+    let output = Command::new(itself(program.as_ref()))
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -390,6 +390,15 @@ pub fn outside(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, S
         output.status,
         String::from_utf8_lossy(&output.stdout).into_owned(),
     )
+}
+
+/// The system's interpreter in place of a script on the caller's PATH that looks for one: it takes ten times as long as a start.
+fn itself(program: &OsStr) -> &OsStr {
+    let system = OsStr::new("/usr/bin/python3");
+    match program == "python3" && Path::new(system).exists() {
+        true => system,
+        false => program,
+    }
 }
 
 /// Compiles a C program to `program`, which anybody may then run.
@@ -411,7 +420,7 @@ pub fn compile(program: &Path, source: &str) {
 /// Runs a program outside of any jail as a user without any privilege, for the control run of an
 /// attack that root must not make.
 pub fn as_nobody(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, String) {
-    let mut command = Command::new(program);
+    let mut command = Command::new(itself(program.as_ref()));
     command
         .args(arguments)
         .stdin(Stdio::null())

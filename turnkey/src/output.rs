@@ -5,7 +5,8 @@
 
 use std::io::Write;
 
-use turnkey_report::visible;
+use serde::Serialize;
+use turnkey_report::{json, visible};
 
 /// A line of turnkey's own. Words of a file or of its name neither begin another line nor steer a terminal.
 pub fn line(words: &str) {
@@ -22,6 +23,20 @@ pub fn lines(words: &str) {
 pub fn text(words: &str) {
     let bytes = words.as_bytes();
     let _ = crate::progress::apart(bytes, || std::io::stderr().lock().write_all(bytes));
+}
+
+/// The page of a value: JSON where that was asked for, otherwise what `text` writes of it.
+pub fn rendered<T: Serialize>(
+    value: &T,
+    is_json: bool,
+    text: impl FnOnce(&T, &mut Vec<u8>) -> std::io::Result<()>,
+) -> std::io::Result<Vec<u8>> {
+    if is_json {
+        return json::page(value);
+    }
+    let mut page = Vec::new();
+    text(value, &mut page)?;
+    Ok(page)
 }
 
 /// Writes the page that a command was asked for to standard output. A reader such as head(1) that has

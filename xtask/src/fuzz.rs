@@ -4,7 +4,6 @@
 //! compiler that builds everything else, which has all that is needed but calls it unstable.
 
 mod differential;
-mod mutants;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +19,7 @@ use crate::workspace::Programs;
 use crate::{command, setup, workspace};
 
 /// The arguments of `fuzz`.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct FuzzArguments {
     /// Seconds that each target runs
     #[arg(long, default_value_t = 60)]
@@ -75,11 +74,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
 pub fn run_briefly() -> Result<()> {
     run(&FuzzArguments {
         seconds: 10,
-        input: Vec::new(),
-        seed: None,
-        mutants: false,
-        only: Vec::new(),
-        target: None,
+        ..FuzzArguments::default()
     })
 }
 

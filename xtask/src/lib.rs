@@ -3,7 +3,7 @@
 //! A library, because the lab runs commands, installs packages and builds turnkey in the same way.
 
 pub mod command;
-mod ebpf;
+pub mod ebpf;
 pub mod expectations;
 mod fuzz;
 pub mod machine;
@@ -11,7 +11,7 @@ mod other;
 mod roll_call;
 mod run;
 pub mod setup;
-mod test;
+pub mod test;
 mod tidy;
 mod unable;
 pub mod workspace;

@@ -184,19 +184,11 @@ fn on_this_host(turnkey: &Path, nightly: bool, words: &Words, unable: &Unable) -
 
 /// nextest knows nothing of them, and an example that does not compile teaches the wrong thing.
 fn examples_in_documentation() -> Result<()> {
+    let crates = ["policy", "jailer", "supervisor", "expectations"];
     let mut cargo = command::cargo();
     cargo
         .args(["test", "--doc", "--quiet"])
-        .args([
-            "--package",
-            "turnkey-policy",
-            "--package",
-            "turnkey-jailer",
-            "--package",
-            "turnkey-supervisor",
-            "--package",
-            "turnkey-expectations",
-        ])
+        .args(crates.map(|name| format!("--package=turnkey-{name}")))
         .current_dir(workspace::root());
     command::check(&mut cargo)
 }

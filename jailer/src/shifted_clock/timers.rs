@@ -10,8 +10,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::calls::{ClockKind, SECOND, SplitTime, TimerUse};
-use super::idle;
 use super::memory;
+use super::task_status;
 use super::time::JailTime;
 use crate::sys;
 use crate::sys::timer::{self, QueuedSignal};
@@ -73,7 +73,7 @@ impl JailTimer {
                 value,
                 thread,
             } => {
-                if !idle::is_pending(thread.unwrap_or(self.process), number) {
+                if !task_status::is_pending(thread.unwrap_or(self.process), number) {
                     let TimerName::Number(timer) = self.name else {
                         return;
                     };
@@ -156,7 +156,7 @@ impl JailTimers {
         arguments: [u64; 6],
         time: &JailTime,
     ) -> Result<Option<i64>, Errno> {
-        let process = idle::process_of(task).ok_or(Errno::ESRCH)?;
+        let process = task_status::process_of(task).ok_or(Errno::ESRCH)?;
         let [first, second, third, fourth, ..] = arguments;
         let now = time.now();
         let number = TimerName::Number(low(first));
@@ -237,7 +237,7 @@ impl JailTimers {
 
     /// Keeps a timer that the kernel has made.
     pub fn made(&mut self, task: libc::pid_t, new: &NewTimer) -> Result<(), Errno> {
-        let process = idle::process_of(task).ok_or(Errno::ESRCH)?;
+        let process = task_status::process_of(task).ok_or(Errno::ESRCH)?;
         let mut bytes = [0; 4];
         memory::read(task, new.number_at, &mut bytes)?;
         let number = i32::from_ne_bytes(bytes);
@@ -252,7 +252,7 @@ impl JailTimers {
             Some((kind, number, value, thread)) => {
                 let is_for_one = kind == libc::SIGEV_THREAD_ID;
                 let thread = is_for_one
-                    .then(|| idle::thread_of(process, thread))
+                    .then(|| task_status::thread_of(process, thread))
                     .flatten();
                 signal(number, value, thread)
             }

@@ -13,8 +13,9 @@ use nix::errno::Errno;
 
 use super::ShiftedClock;
 use super::calls::{self, ClockKind, SECOND, SplitTime, TimeForm, TimeUse, TimedCall, TimerUse};
-use super::idle::{self, IdleWatch};
+use super::idle::IdleWatch;
 use super::memory;
+use super::task_status;
 use super::time::JailTime;
 use super::timers::{JailTimers, NewTimer};
 use super::wait::{self, SlicedWait};
@@ -162,7 +163,7 @@ impl ClockTracer {
     /// A call that waits is broken off for a handler, and the program begins another one then if it likes.
     fn before_signal(&mut self, task: libc::pid_t, signal: i32) -> Result<(), Errno> {
         let state = self.state(task);
-        if !matches!(state, TaskState::WillWait(_)) || !idle::handles(task, signal) {
+        if !matches!(state, TaskState::WillWait(_)) || !task_status::handles(task, signal) {
             return Ok(());
         }
         let TaskState::WillWait(wait) = std::mem::take(state) else {
@@ -393,7 +394,7 @@ impl ClockTracer {
         is_first
             && others.is_empty()
             && self.is_before_timers(wait.deadline)
-            && !idle::is_called(task)
+            && !task_status::is_called(task)
             && self.go_to(wait.deadline)
     }
 
@@ -415,7 +416,7 @@ impl ClockTracer {
 
     /// True when no task has a signal before it that has not reached it yet.
     fn nobody_is_called(&self) -> bool {
-        !self.tasks.keys().any(|task| idle::is_called(*task))
+        !self.tasks.keys().any(|task| task_status::is_called(*task))
     }
 
     fn is_before_timers(&mut self, deadline: i64) -> bool {

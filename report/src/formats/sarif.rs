@@ -2,7 +2,7 @@
 //! attempt, and the run as an invocation.
 
 mod fingerprint;
-mod place;
+mod source_root;
 
 use serde_json::{Map, Value, json};
 use turnkey_policy::Severity;
@@ -13,7 +13,7 @@ use crate::model::{Finding, Report, Status, Violation};
 
 use crate::{came_of, terminal};
 
-pub use place::{SourceRoot, artifact};
+pub use source_root::{SourceRoot, artifact};
 
 /// The log; paths below `root` are the repository's.
 pub fn log(report: &Report, root: SourceRoot<'_>) -> Value {
@@ -86,7 +86,7 @@ fn invocation(report: &Report, root: SourceRoot<'_>) -> Value {
         invocation.insert("commandLine".to_owned(), line);
         invocation.insert(
             "executableLocation".to_owned(),
-            place::artifact(program, root),
+            source_root::artifact(program, root),
         );
     }
     invocation.insert("arguments".to_owned(), words.cloned().collect());
@@ -155,10 +155,10 @@ fn attempt(
     let mut result = result(finding, index, &text, violation.count);
     mark(&mut result, fingerprint::attempt(report, violation, root));
     let object = object(violation, root);
-    match place::source(report, violation, root) {
+    match source_root::source(report, violation, root) {
         // Code hosts show a result at its first place, and only at one of the repository.
         Some(source) => {
-            let file = place::artifact(source, root);
+            let file = source_root::artifact(source, root);
             let line = json!({ "startLine": 1 });
             result["locations"] =
                 json!([{ "physicalLocation": { "artifactLocation": file, "region": line } }]);
@@ -199,7 +199,7 @@ fn result(finding: &Finding, index: usize, text: &str, count: u64) -> Value {
 /// The thing that was acted on.
 fn object(violation: &Violation, root: SourceRoot<'_>) -> Value {
     if let Some(path) = &violation.path {
-        let file = place::artifact(path, root);
+        let file = source_root::artifact(path, root);
         return json!({ "physicalLocation": { "artifactLocation": file } });
     }
     let (kind, name) = match (&violation.address, &violation.syscall) {

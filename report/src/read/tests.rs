@@ -19,9 +19,7 @@ fn golden() -> Vec<(String, String)> {
 }
 
 fn written(report: &Report) -> String {
-    let mut out = Vec::new();
-    json::write(report, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    String::from_utf8(json::page(report).unwrap()).unwrap()
 }
 
 fn clean() -> Value {

@@ -34,7 +34,7 @@ pub enum Place {
 
 /// The contents of the jail's tree.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct RootfsPlaces {
     /// Absolute paths, each with all that is below.
     parts: Vec<Vec<u8>>,
     /// The parts of which nothing is to be listed.
@@ -43,7 +43,7 @@ pub struct Tree {
     proc: ProcView,
 }
 
-impl Tree {
+impl RootfsPlaces {
     /// Of what a profile gives, and what every jail has.
     pub fn of(files: &FilesystemPolicy) -> Self {
         let hosts = files.read.iter().chain(&files.write);

@@ -121,7 +121,7 @@ impl Summary {
         Ok(false)
     }
 
-    /// Runs generated programs, from a number on, until the time is over or `stop` of them do not agree.
+    /// Runs generated programs, from a number on, until the time is over and each way had its turn, or `stop` of them do not agree.
     pub fn generate(
         &mut self,
         bench: &Bench,
@@ -131,7 +131,8 @@ impl Summary {
     ) -> Result<()> {
         let started = Instant::now();
         for seed in from.. {
-            if started.elapsed() >= time || self.found.len() >= stop {
+            let is_over = started.elapsed() >= time && self.programs >= WAYS.len() as u64;
+            if is_over || self.found.len() >= stop {
                 break;
             }
             let way = way_of(seed);

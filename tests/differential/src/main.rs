@@ -1,5 +1,7 @@
 //! `cargo xtask fuzz differential`: see the library of the same name.
 
+mod mutants;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,6 +32,12 @@ struct Arguments {
     /// A program that was kept, and nothing else
     #[arg(long)]
     input: Vec<PathBuf>,
+    /// How long it takes to find each change of mutants.toml, in a turnkey of its own
+    #[arg(long)]
+    mutants: bool,
+    /// With --mutants: this one and no other
+    #[arg(long, requires = "mutants")]
+    only: Vec<String>,
     /// With --input: rules act
     #[arg(long)]
     enforce: bool,
@@ -54,6 +62,9 @@ fn main() -> ExitCode {
 
 /// Whether everything agrees.
 fn run(arguments: &Arguments) -> Result<bool> {
+    if arguments.mutants {
+        return mutants::run(arguments).map(|()| true);
+    }
     mounts::see_traces()?;
     let bench = Bench::new(&arguments.turnkey)?;
     let mut summary = Summary::default();

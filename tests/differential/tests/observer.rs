@@ -35,8 +35,8 @@ mod by_day {
 
     #[test]
     fn what_is_told_is_what_others_saw() {
-        // Four programs at least: the first two took eleven seconds of an emulated machine, behind other tests.
-        assert_agrees(1, Duration::from_secs(24));
+        // The first two programs took eleven seconds of an emulated machine, behind other tests: four may take longer than this.
+        assert_agrees(1, Duration::from_secs(10));
     }
 }
 

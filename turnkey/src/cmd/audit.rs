@@ -77,11 +77,7 @@ pub fn audit(arguments: &AuditArguments) -> Result<u8, Failure> {
         sandboxes: measured?,
     };
     let text = match arguments.json {
-        true => {
-            let mut text = Vec::new();
-            turnkey_report::json::write(&page, &mut text).context("the page is no JSON")?;
-            text
-        }
+        true => turnkey_report::json::page(&page).context("the page is no JSON")?,
         false => table::text(&page).into_bytes(),
     };
     output::page(&text).context("could not write the page")?;

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output;
 use allowances::SideAllowances;
 use doings::RunUses;
-use turnkey_report::{LARGEST, escape, json};
+use turnkey_report::{LARGEST, escape};
 use turnkey_supervisor::files;
 
 /// The exit status when something is new.
@@ -40,13 +40,8 @@ pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
         mapped: &mapped,
         new: &new,
     };
-    let mut text = Vec::new();
-    let written = match arguments.json {
-        true => json::write(&page, &mut text),
-        false => page.write(&mut text),
-    };
-    written
-        .and_then(|()| output::page(&text))
+    output::rendered(&page, arguments.json, |page, text| page.write(text))
+        .and_then(|page| output::page(&page))
         .context("could not write what is new")?;
     Ok(if new.is_empty() { 0 } else { NEW })
 }

@@ -54,9 +54,9 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let page = match question {
         Some(question) => {
             let decision = ExplainedDecision::new(&plan.policy, &question, view.tree);
-            page(&decision, arguments.json, answer::write)
+            output::rendered(&decision, arguments.json, answer::write)
         }
-        None => page(&view, arguments.json, text::write),
+        None => output::rendered(&view, arguments.json, text::write),
     };
     page.and_then(|page| output::page(&page))
         .context("could not write the plan")?;
@@ -74,20 +74,6 @@ fn not_this_caller(error: RootlessError) -> String {
     format!(
         "this is the plan of a caller with privileges; a run by this caller would not start: {reason}"
     )
-}
-
-fn page<T: serde::Serialize>(
-    shown: &T,
-    json: bool,
-    text: impl Fn(&T, &mut Vec<u8>) -> std::io::Result<()>,
-) -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    if json {
-        turnkey_report::json::write(shown, &mut page)?;
-    } else {
-        text(shown, &mut page)?;
-    }
-    Ok(page)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use time::OffsetDateTime;
-use turnkey_report::escape;
+use turnkey_report::{escape, json};
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
 
 use crate::attestation::{self, sha256};
@@ -54,7 +54,7 @@ pub fn gate(arguments: &GateArguments) -> Result<u8, Failure> {
     let result = judge(arguments)?;
     outputs.write(&result)?;
     let page = match arguments.json {
-        true => json(&result)?,
+        true => json::page(&result)?,
         false => text::page(&result).into_bytes(),
     };
     output::page(&page).context("could not write the result")?;
@@ -187,10 +187,10 @@ impl GateOutputs {
     }
 
     fn write(self, result: &GateResult) -> anyhow::Result<()> {
-        let sarif = json(&sarif::log(result))?;
+        let sarif = json::page(&sarif::log(result))?;
         let comment = markdown::comment(result).into_bytes();
         let all = [
-            (self.json, json(result)?),
+            (self.json, json::page(result)?),
             (self.sarif, sarif),
             (self.comment, comment),
         ];
@@ -200,10 +200,4 @@ impl GateOutputs {
         }
         Ok(())
     }
-}
-
-fn json(value: &impl serde::Serialize) -> anyhow::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    turnkey_report::json::write(value, &mut page)?;
-    Ok(page)
 }

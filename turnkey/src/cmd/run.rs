@@ -169,8 +169,7 @@ pub fn write(report: &Report, file: Option<OpenOutput>) -> anyhow::Result<()> {
     let Some(file) = file else {
         return Ok(());
     };
-    let mut text = Vec::new();
-    turnkey_report::json::write(report, &mut text)?;
+    let text = turnkey_report::json::page(report)?;
     file.write(&text).context("could not write the report")
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
 use turnkey_jailer::{NamespaceIds, ShiftedClock};
 use turnkey_policy::{NetworkMode, Overrides, Policy};
-use turnkey_report::{Report, Status, escape, json};
+use turnkey_report::{Report, Status, escape};
 use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::{RunPlace, RunRequest, SettledPolicy, Sink, Strictness, enter};
 
@@ -60,13 +60,8 @@ pub fn worlds(arguments: &WorldsArguments) -> Result<u8, Failure> {
     let command = arguments.command.iter();
     let command = command.map(|word| escape(word.as_encoded_bytes()));
     let page = WorldsPage::new(command.collect(), rows.noise, &rows.rows);
-    let mut text = Vec::new();
-    let written = match arguments.json {
-        true => json::write(&page, &mut text),
-        false => page.write(&mut text),
-    };
-    written
-        .and_then(|()| output::page(&text))
+    output::rendered(&page, arguments.json, |page, text| page.write(text))
+        .and_then(|page| output::page(&page))
         .context("could not write what differs")?;
     Ok(if page.agrees() { 0 } else { DIFFERS })
 }

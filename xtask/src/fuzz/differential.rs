@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{FuzzArguments, mutants};
+use super::FuzzArguments;
 use crate::setup::PackageList;
 use crate::workspace::Programs;
 use crate::{command, setup, test, workspace};
@@ -17,9 +17,6 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
     build.args(["--package", "turnkey", "--package", CRATE]);
     let programs = Programs::build(&mut build)?;
     let (turnkey, observer) = (programs.named("turnkey")?, programs.named(CRATE)?);
-    if arguments.mutants {
-        return mutants::run(arguments, &observer);
-    }
     let mut look = std::process::Command::new(observer);
     look.arg("--turnkey")
         .arg(&turnkey)
@@ -31,6 +28,11 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
     }
     if let Some(seed) = arguments.seed {
         look.args(["--seed", &seed.to_string()]);
+    }
+    if arguments.mutants {
+        look.arg("--mutants");
+        let only = arguments.only.iter().flat_map(|name| ["--only", name]);
+        return command::check(look.args(only));
     }
     command::check(&mut test::loaded_once(&turnkey, look))
 }

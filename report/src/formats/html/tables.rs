@@ -11,7 +11,7 @@ use crate::model::{
 pub fn files(report: &Report) -> Markup {
     let rows = report.file_operations.iter();
     let rows: Vec<Markup> = rows.map(|row| file(report, row)).collect();
-    Table {
+    SearchableTable {
         id: "files",
         title: "Files",
         head: &["", "Path", "How", "Times", "First", "By", "Why not"],
@@ -52,7 +52,7 @@ fn file(report: &Report, row: &FileOperation) -> Markup {
 pub fn network(report: &Report) -> Markup {
     let rows = report.network_attempts.iter();
     let rows: Vec<Markup> = rows.map(|row| address(report, row)).collect();
-    Table {
+    SearchableTable {
         id: "network",
         title: "Network",
         head: &["", "Address", "What", "Times", "First", "By", "Why not"],
@@ -104,7 +104,7 @@ pub fn conversations(report: &Report) -> Markup {
     };
     let rows = sinkhole.conversations.iter();
     let rows: Vec<Markup> = rows.map(|row| conversation(report, row)).collect();
-    Table {
+    SearchableTable {
         id: "conversations",
         title: "Taken by the sinkhole",
         head: &["Whom", "What", "Sent", "Begun", "By", "Content"],
@@ -147,7 +147,7 @@ fn conversation(report: &Report, row: &SinkholeConversation) -> Markup {
 pub fn refused(report: &Report) -> Markup {
     let rows = report.refused_calls.iter();
     let rows: Vec<Markup> = rows.map(|row| call(report, row)).collect();
-    Table {
+    SearchableTable {
         id: "refused",
         title: "System calls refused",
         head: &["", "Call", "To allow", "Times", "First", "By", "Why not"],
@@ -232,7 +232,7 @@ pub fn changed(report: &Report) -> Markup {
         )
     });
     let rows: Vec<Markup> = rows.collect();
-    Table {
+    SearchableTable {
         id: "changed",
         title: "Changes to the workspace",
         head: &["", "Path", "Size", "SHA-256"],
@@ -242,7 +242,7 @@ pub fn changed(report: &Report) -> Markup {
     .with(rows)
 }
 
-struct Table {
+struct SearchableTable {
     id: &'static str,
     title: &'static str,
     head: &'static [&'static str],
@@ -250,7 +250,7 @@ struct Table {
     omitted: u64,
 }
 
-impl Table {
+impl SearchableTable {
     fn with(self, rows: Vec<Markup>) -> Markup {
         if rows.is_empty() {
             return Markup::default();

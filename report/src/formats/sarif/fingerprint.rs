@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::place::{self, SourceRoot};
+use super::source_root::{self, SourceRoot};
 use crate::model::{Finding, Report, Violation};
 
 /// The name of the fingerprint with its version: another way to make it is another name.
@@ -20,11 +20,11 @@ const TEMPORARY: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/user/"];
 /// The fingerprint of an attempt.
 pub fn attempt(report: &Report, violation: &Violation, root: SourceRoot<'_>) -> String {
     let path = |path: &str| match root.below(path) {
-        Some(below) => format!("{}/{}", place::ROOT, stable_path(below)),
+        Some(below) => format!("{}/{}", source_root::ROOT, stable_path(below)),
         None => stable_path(path),
     };
     let optional = |text: &Option<String>| text.as_deref().map(path).unwrap_or_default();
-    let source = place::source(report, violation, root).map(path);
+    let source = source_root::source(report, violation, root).map(path);
     let program = source.unwrap_or_else(|| optional(&violation.process.exe));
     digest(&[
         &violation.rule,

@@ -125,8 +125,7 @@ impl ReportFile {
         let Some(file) = &mut self.0 else {
             return Ok(());
         };
-        let mut text = Vec::new();
-        turnkey_report::json::write(report, &mut text)?;
+        let text = turnkey_report::json::page(report)?;
         file.keep(|file| Ok(file.write_meanwhile(&text)?.then_some(())))
     }
 

@@ -3,12 +3,13 @@
 use clap::Parser;
 use turnkey_policy::{Overrides, Policy};
 
+use super::answer;
 use super::decision::ExplainedDecision;
 use super::question::ExplainQuestion;
 use super::snapshots::{host, plan};
 use super::view::PlanView;
-use super::{answer, page};
 use crate::cli::{CommandLine, TurnkeyCommand};
+use crate::output::rendered;
 
 const RULES: &str = r#"
 [[rule]]
@@ -116,7 +117,7 @@ fn asked(policy: &Policy, line: &str) -> String {
         .expect("it asks something");
     let tree = PlanView::new(&plan(policy, &host(), &["tool"])).tree;
     let decision = ExplainedDecision::new(policy, &question, tree);
-    let text = page(&decision, false, answer::write).expect("memory takes it");
+    let text = rendered(&decision, false, answer::write).expect("memory takes it");
     String::from_utf8(text).expect("the page is text")
 }
 
@@ -165,7 +166,7 @@ fn for_programs() {
         .expect("right")
         .expect("asked");
     let decision = ExplainedDecision::new(&policy(""), &question, Vec::new());
-    let json = page(&decision, true, answer::write).expect("memory takes it");
+    let json = rendered(&decision, true, answer::write).expect("memory takes it");
     insta::assert_snapshot!("for_programs", String::from_utf8(json).expect("text"));
 }
 

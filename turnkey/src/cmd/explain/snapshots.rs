@@ -88,8 +88,7 @@ fn page(view: &PlanView) -> String {
 }
 
 fn object(view: &PlanView) -> String {
-    let mut object = Vec::new();
-    turnkey_report::json::write(view, &mut object).expect("memory takes it");
+    let object = turnkey_report::json::page(view).expect("it is JSON");
     String::from_utf8(object).expect("JSON is text")
 }
 

@@ -534,9 +534,7 @@ fn result(report: &Report) -> String {
 
 /// The report in memory that nobody changes any more.
 fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
-    let mut text = Vec::new();
-    turnkey_report::json::write(&done.report, &mut text)?;
-    Ok(memory::sealed(&text)?)
+    Ok(memory::sealed(&turnkey_report::json::page(&done.report)?)?)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::FuzzArguments;
-use crate::workspace::Programs;
-use crate::{ebpf, test, workspace};
+use xtask::workspace::Programs;
+use xtask::{ebpf, test, workspace};
+
+use super::Arguments;
 
 /// The list.
 #[derive(Deserialize)]
@@ -32,7 +33,7 @@ struct Mutant {
 }
 
 /// Builds each, looks until something does not agree, and prints what came of it.
-pub fn run(arguments: &FuzzArguments, observer: &Path) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let path = workspace::root().join("tests/differential/mutants.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
     let list: MutantList = toml::from_str(&text).context("the list cannot be read")?;
@@ -43,7 +44,7 @@ pub fn run(arguments: &FuzzArguments, observer: &Path) -> Result<()> {
     let turnkey = &with_room()?;
     for mutant in chosen {
         let told = match build(mutant, turnkey) {
-            Ok(turnkey) => look(arguments, observer, &turnkey)?,
+            Ok(turnkey) => look(arguments, &turnkey)?,
             Err(error) => format!("is not built: {error:#}"),
         };
         eprintln!("mutant {}: {told}", mutant.name);
@@ -106,13 +107,11 @@ fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
 }
 
 /// The summary of the observers.
-fn look(arguments: &FuzzArguments, observer: &Path, turnkey: &Path) -> Result<String> {
-    let mut look = Command::new(observer);
+fn look(arguments: &Arguments, turnkey: &Path) -> Result<String> {
+    let mut look = Command::new(std::env::current_exe()?);
     look.arg("--turnkey").arg(turnkey);
     look.args(["--seconds", &arguments.seconds.to_string()]);
-    if let Some(seed) = arguments.seed {
-        look.args(["--seed", &seed.to_string()]);
-    }
+    look.args(["--seed", &arguments.seed.to_string()]);
     let mut look = test::loaded_once(turnkey, look);
     let output = look.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
