@@ -37,6 +37,26 @@ fn tree() -> Run {
     run
 }
 
+/// Programs put what is temporary into /var/tmp as well: it is as large as /tmp, as safe, and as short-lived.
+#[test]
+fn what_is_temporary_has_two_places() {
+    let place = format!("/var/tmp/turnkey-{}", std::process::id());
+    let script = format!(
+        "echo kept > {place} && cat {place} && ls -A /tmp && stat -c %a /var/tmp && \
+         awk '$2 ~ \"^/(var/)?tmp$\" {{ print $3, $4 }}' /proc/mounts | sort -u | sed s/,uid.*//"
+    );
+    let ran = Run::new()
+        .option("--unmonitored")
+        .option("--scratch /tmp=1M")
+        .shell(&script);
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "kept\n1777\ntmpfs rw,nosuid,nodev,relatime,size=1024k,nr_inodes=256\n",
+        "a file system of its own, with the same bounds",
+    );
+    assert!(!Path::new(&place).exists(), "nothing of it is the host's");
+}
+
 #[test]
 fn j13_the_working_directory_is_bit_for_bit_what_it_was() {
     let run = tree();
