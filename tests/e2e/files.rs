@@ -57,6 +57,22 @@ fn what_is_temporary_has_two_places() {
     assert!(!Path::new(&place).exists(), "nothing of it is the host's");
 }
 
+/// A pool of as many workers as the host has processors would be more than a jail may start.
+#[test]
+fn processors_are_counted_as_the_jail_has_them() {
+    let (_, hosts) = outside("getconf", &["_NPROCESSORS_ONLN"]);
+    let hosts: u32 = hosts.trim().parse().expect("a number");
+    for (share, count) in [(100, 1), (150, hosts.min(2)), (100 * hosts, hosts)] {
+        let ran = Run::new()
+            .option(&format!("--unmonitored --cpu {share}%"))
+            .shell("getconf _NPROCESSORS_ONLN; find /sys -type f | wc -l");
+        ran.expect(
+            ran.stdout == format!("{count}\n3\n"),
+            "and the lists are all there is",
+        );
+    }
+}
+
 #[test]
 fn j13_the_working_directory_is_bit_for_bit_what_it_was() {
     let run = tree();
