@@ -31,13 +31,15 @@ pub(super) fn beside(mut filesystem: FilesystemPolicy) -> FilesystemPolicy {
     filesystem
 }
 
-/// True when the place, or one above it, is given, or a decoy is planted there.
+/// True when the place, or one above it, is given, or something in it that is not to be listed, or a decoy is planted there.
 fn is_spoken_for(filesystem: &FilesystemPolicy) -> bool {
     let given = filesystem.read.iter().chain(&filesystem.write);
     let scratch = filesystem.scratch.iter().map(|one| &one.path);
+    let mut by_name = given.clone().filter(|one| !one.list);
     let mut given = given.map(HostPath::place).chain(scratch);
     let mut decoys = filesystem.decoys.iter();
     given.any(|place| Path::new(SECOND).starts_with(place))
+        || by_name.any(|one| one.place().starts_with(SECOND))
         || decoys.any(|one| one.starts_with(SECOND))
 }
 
@@ -81,6 +83,7 @@ mod tests {
             "read = [{ path = \"/var\" }]",
             "write = [{ path = \"/var/tmp\" }]",
             "read = [{ path = \"/srv/data\", at = \"/var/tmp\" }]",
+            "read = [{ path = \"/var/tmp/data\", list = false }]",
             "decoys = [\"/var/tmp/key\"]",
         ] {
             assert_eq!(size(&policy(filesystem, &[])), None, "{filesystem}");
