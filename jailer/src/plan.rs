@@ -6,6 +6,7 @@ mod environment;
 pub mod io;
 pub mod network;
 mod places;
+mod processors;
 mod root;
 mod rootfs;
 
@@ -407,6 +408,7 @@ impl Plan {
         let most = workspace_size(&policy.limits, host);
         builder.root_mode(filesystem, host, most)?;
         builder.reserved_files(policy, &reach, &host.names)?;
+        builder.processors(policy, host.cpus);
         builder.resolver(policy, &host.names);
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);

@@ -40,6 +40,8 @@ pub enum ToolchainMode {
     #[default]
     None,
     /// Exactly the directory it is installed in is visible, read-only.
+    Command,
+    /// So are the Pythons of venvs, activated or in the working directory, which the command may ask for.
     Auto,
 }
 

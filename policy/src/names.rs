@@ -135,7 +135,7 @@ names!(WorkdirPlace { Workspace => "workspace", Host => "host" });
 
 names!(OwnPath { Known => "known", Always => "always", Never => "never" });
 
-names!(ToolchainMode { None => "none", Auto => "auto" });
+names!(ToolchainMode { None => "none", Command => "command", Auto => "auto" });
 
 names!(ProcView { Common => "common", Processes => "processes" });
 

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod claims;
+mod temporary;
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ pub(crate) fn policy(
         description: text(profile.description),
         sha256,
         files: Vec::new(),
-        filesystem: profile.filesystem.resolve(),
+        filesystem: temporary::beside(profile.filesystem.resolve()),
         network,
         limits: profile.limits.resolve(),
         identity: profile.identity.resolve(),
@@ -75,7 +76,7 @@ fn network(keys: NetworkKeys, problems: &mut Vec<Problem>) -> NetworkPolicy {
 /// An installation of the host needs the host's libraries.
 fn check_toolchain(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let auto = profile.filesystem.toolchain.as_ref();
-    let auto = auto.filter(|toolchain| toolchain.value == ToolchainMode::Auto);
+    let auto = auto.filter(|toolchain| toolchain.value != ToolchainMode::None);
     if let (Some(auto), Some(root)) = (auto, &profile.filesystem.root) {
         let message = "`toolchain` brings in an installation of the host, which a `root` of its own has no use for";
         let help = "leave one of them out, and install the program in the root";

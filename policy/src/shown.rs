@@ -49,6 +49,26 @@ impl Policy {
     }
 }
 
+impl FilesystemPolicy {
+    /// True for a path at or below one that the profile names for the jail.
+    #[must_use]
+    pub fn gives(&self, path: &Path) -> bool {
+        places(self).any(|place| path.starts_with(place))
+    }
+
+    /// True for a path at or below one of which the jail shows what the host has.
+    #[must_use]
+    pub fn shows(&self, path: &Path) -> bool {
+        of_the_host(self).any(|place| path.starts_with(place))
+    }
+
+    /// True for a path above one that the profile names for the jail: a directory, with nothing else in it.
+    #[must_use]
+    pub fn leads_to_given(&self, path: &Path) -> bool {
+        places(self).any(|place| place.starts_with(path))
+    }
+}
+
 /// The pattern of all that a profile shows and some pattern of the rule may speak of.
 fn shown_of<'p>(rule: &Rule, places: impl Iterator<Item = &'p Path>) -> Option<Glob> {
     let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();

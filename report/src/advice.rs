@@ -226,6 +226,9 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
         }
         _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
         _ if is_missing && is_too_much_to_show(place) => Opening::Whole(BELOW.to_owned()),
+        _ if stopped_by == Stopper::Mounts && place.parent() == Some(Path::new("/")) => {
+            Opening::Flag("--root-mode overlay".to_owned())
+        }
         _ => Opening::Flag(path_flag(path, access)?),
     })
 }

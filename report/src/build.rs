@@ -221,6 +221,8 @@ impl Report {
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
             on_host: Vec::new(),
+            on_host_to_write: Vec::new(),
+            variables_left: Vec::new(),
             served: None,
             brought_in: Vec::new(),
             published: Vec::new(),

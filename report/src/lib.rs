@@ -70,7 +70,8 @@ pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
     Attachment, BroughtIn, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting, Host,
-    LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status, Verdict, WatcherPlace,
+    LeftVariable, LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status, Verdict,
+    WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

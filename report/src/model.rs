@@ -31,7 +31,7 @@ pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
-pub use origin::{BroughtIn, LoweredLimit, ServedFor};
+pub use origin::{BroughtIn, LeftVariable, LoweredLimit, ServedFor};
 pub use sink::Sink;
 pub use sinkhole::{Sinkhole, SinkholeConversation};
 pub use static_look::{StaticFinding, StaticGround, StaticImport, StaticLook};
@@ -152,6 +152,12 @@ pub struct Report {
     /// Paths that a program that failed looked for in vain, and the host has: the first few, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host: Vec<String>,
+    /// Directories of the host that the jail does not have, and in which a program that failed was to write: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_host_to_write: Vec<String>,
+    /// Variables of the caller's about proxies and certificates that a program which failed did not have, and may have needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables_left: Vec<LeftVariable>,
     /// Mount points below the working directory, relative to it: the overlay over that directory shows what lies beneath them.
     /// The first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Endpoint, address};
+use turnkey_policy::{AttemptKind, Endpoint, address};
 
 use super::act::Object;
-use super::model::{Actor, NetworkAttempt, Report, Violation};
+use super::model::{Actor, NetworkAttempt, Report, SocketType, Violation};
 use super::stopper::{NAME_SERVER, Stopper};
 use super::terminal;
 use super::text::quote;
@@ -124,6 +124,15 @@ pub fn looking_up(name: &str, server: &str) -> String {
 fn is_own(server: &str) -> bool {
     let server: Option<SocketAddr> = server.parse().ok();
     server.is_some_and(|server| address::is_own(server.ip()))
+}
+
+/// True for a datagram socket that was connected to port 0: nobody is there and nothing is sent. getaddrinfo(3) learns so which of
+/// its addresses comes first, for whoever looks up a name; a program that sends to port 0 has a row of its own.
+pub fn is_nobody(row: &NetworkAttempt) -> bool {
+    let peer: Option<SocketAddr> = row.address.parse().ok();
+    row.act == AttemptKind::Connect
+        && row.socket == Some(SocketType::Datagram)
+        && peer.is_some_and(|peer| peer.port() == 0)
 }
 
 /// True when something else tells of this attempt by the name that was asked for.

@@ -107,6 +107,8 @@ fn bounded(report: &Report) -> Result<(), Unreadable> {
         ("command", report.command.len()),
         ("findings", report.findings.len()),
         ("on_host", report.on_host.len()),
+        ("on_host_to_write", report.on_host_to_write.len()),
+        ("variables_left", report.variables_left.len()),
         ("brought_in", report.brought_in.len()),
         ("mounts_hidden", report.mounts_hidden.len()),
         ("enforcement", report.enforcement.len()),

@@ -5,6 +5,7 @@
 
 pub mod blocked;
 mod brief;
+pub mod lacking;
 mod left;
 pub mod meant;
 pub mod remarks;
@@ -87,6 +88,9 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
         page.line(&format!("turnkey: {words}"))?;
     }
     page.elsewhere(&peers::without_name_servers(report))?;
+    for words in lacking::lines(report) {
+        page.line(&format!("turnkey: {words}"))?;
+    }
     let mut findings: Vec<_> = report.findings.iter().collect();
     findings.sort_by_key(|finding| rank(report, finding));
     for finding in findings {

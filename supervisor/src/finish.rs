@@ -21,7 +21,7 @@ use crate::run::{FinishedRun, RunRequest};
 use crate::settle::SettledPolicy;
 use crate::supervise::RunCourse;
 use crate::toolchain::ToolchainNeed;
-use crate::{machine, missing_hint};
+use crate::{caller_variables, machine, missing_hint};
 
 /// The outcome of a run, or of one that did not start.
 pub struct RunOutcome {
@@ -155,7 +155,10 @@ pub fn finish(
     let hidden = || request.directory.mounts_hidden(&settled.policy);
     report.mounts_hidden = request.by_its_rights(hidden)?;
     report.terminal = request.terminal.is_some() && report.error.is_none();
-    request.by_its_rights(|| missing_hint::note(&mut report))?;
+    request.by_its_rights(|| {
+        missing_hint::note(&mut report, &settled.policy);
+        caller_variables::note(&mut report, &settled.policy, &request.directory.environment);
+    })?;
     if request.redact {
         report = redact::report(report).context("could not redact the report")?;
     }

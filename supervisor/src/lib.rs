@@ -47,6 +47,7 @@
 pub mod advice;
 mod attach;
 pub mod attachment;
+mod caller_variables;
 pub mod clock;
 mod directory;
 mod environment;

@@ -7,12 +7,15 @@ use std::sync::LazyLock;
 use turnkey_analysis::behaviour::SECRETS;
 use turnkey_facts::Event;
 use turnkey_policy::{AttemptKind, Glob, Policy, Rule, RuleAction, Severity};
-use turnkey_report::{Report, Status};
+use turnkey_report::{FileAccess, Report, Status};
 
 /// Paths named at most.
 const MOST: usize = 5;
 /// Trees that programs probe all the time and do without.
 const PROBED: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/selinux", "/etc/selinux"];
+
+/// Trees in which nothing can be put: they are the jail's own.
+const OWN_TREES: [&str; 3] = ["/workspace", "/proc", "/dev"];
 
 /// Places of secrets: nobody is told to show those to a program.
 static SECRET: LazyLock<Vec<Glob>> = LazyLock::new(|| {
@@ -80,12 +83,50 @@ impl AdvisoryRule {
 
 /// Notes it in the report of a program that failed by itself. One that succeeded needed nothing, and one that was
 /// ended did not fail for that.
-pub fn note(report: &mut Report) {
-    let by_itself = matches!(report.status, Status::Exited | Status::Signaled);
-    if by_itself && report.exit_code != Some(0) {
+pub fn note(report: &mut Report, policy: &Policy) {
+    if has_failed_by_itself(report) {
         let paths = missing(report, |path| path.exists());
         report.on_host = paths.into_iter().map(str::to_owned).collect();
+        report.on_host_to_write = to_write(report, policy);
     }
+}
+
+/// True for a program that ended by itself, and not well.
+pub fn has_failed_by_itself(report: &Report) -> bool {
+    matches!(report.status, Status::Exited | Status::Signaled) && report.exit_code != Some(0)
+}
+
+/// Directories in which a file was to be written, and that the host has and the jail has not, each once.
+fn to_write(report: &Report, policy: &Policy) -> Vec<String> {
+    let mut places: Vec<String> = Vec::new();
+    let rows = report.file_operations.iter().filter(|row| {
+        row.errno.as_deref() == Some("ENOENT")
+            && row.rule.is_none()
+            && row.access.contains(&FileAccess::Write)
+    });
+    let parents = rows.filter_map(|row| Path::new(row.path.as_deref()?).parent());
+    for parent in parents {
+        let Some(name) = parent.to_str().filter(|name| is_plain(name)) else {
+            continue;
+        };
+        let is_jails = OWN_TREES.iter().any(|tree| parent.starts_with(tree))
+            || policy.filesystem.root.is_some()
+            || policy.filesystem.gives(parent)
+            || policy.filesystem.leads_to_given(parent);
+        if places.len() < MOST
+            && !is_jails
+            && !places.iter().any(|known| known == name)
+            && parent.is_dir()
+        {
+            places.push(name.to_owned());
+        }
+    }
+    places
+}
+
+/// True for a path that is as it was, without an escape, and needs no quotes.
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"'])
 }
 
 /// The first few paths, in the order they were tried.
@@ -96,7 +137,7 @@ fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
         .iter()
         .filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
     // What had to be escaped is not the path itself any more, and no program's usual business.
-    let plain = |path: &&str| path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"']);
+    let plain = |path: &&str| is_plain(path);
     // Nor is one proposed that leads there: it would be refused.
     let on_host = |path: &Path| {
         let real = turnkey_jailer::paths::canonical(path);

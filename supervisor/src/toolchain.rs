@@ -73,7 +73,7 @@ pub struct NoInstallation {
     fix: Option<String>,
 }
 
-/// With `toolchain = "auto"`, adds to the policy what `program` needs when it is run in `directory`. The answer
+/// With a `toolchain`, adds to the policy what `program` needs when it is run in `directory`. The answer
 /// is what was added.
 ///
 /// # Errors
@@ -83,16 +83,13 @@ pub fn bring_in(
     program: &OsStr,
     directory: &RunDirectory,
 ) -> Result<Option<ToolchainNeed>, NoInstallation> {
-    if policy.filesystem.toolchain != ToolchainMode::Auto {
-        return Ok(None);
-    }
-    let Some(need) = find(
-        policy,
-        program,
-        directory,
-        &CallerPaths::new(&directory.environment),
-    )?
-    else {
+    let caller = CallerPaths::new(&directory.environment);
+    let need = match policy.filesystem.toolchain {
+        ToolchainMode::None => None,
+        ToolchainMode::Command => find_required(policy, program, directory, &caller)?,
+        ToolchainMode::Auto => find(policy, program, directory, &caller)?,
+    };
+    let Some(need) = need else {
         return Ok(None);
     };
     for prefix in &need.prefixes {

@@ -3,6 +3,7 @@
 use turnkey_expectations::expected;
 
 mod others;
+mod variables;
 
 use std::io::{Read, Write};
 use std::process::Stdio;

@@ -37,6 +37,42 @@ fn tree() -> Run {
     run
 }
 
+/// Programs put what is temporary into /var/tmp as well: it is as large as /tmp, as safe, and as short-lived.
+#[test]
+fn what_is_temporary_has_two_places() {
+    let place = format!("/var/tmp/turnkey-{}", std::process::id());
+    let script = format!(
+        "echo kept > {place} && cat {place} && ls -A /tmp && stat -c %a /var/tmp && \
+         awk '$2 ~ \"^/(var/)?tmp$\" {{ print $3, $4 }}' /proc/mounts | sort -u | sed s/,uid.*//"
+    );
+    let ran = Run::new()
+        .option("--unmonitored")
+        .option("--scratch /tmp=1M")
+        .shell(&script);
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "kept\n1777\ntmpfs rw,nosuid,nodev,relatime,size=1024k,nr_inodes=256\n",
+        "a file system of its own, with the same bounds",
+    );
+    assert!(!Path::new(&place).exists(), "nothing of it is the host's");
+}
+
+/// A pool of as many workers as the host has processors would be more than a jail may start.
+#[test]
+fn processors_are_counted_as_the_jail_has_them() {
+    let (_, hosts) = outside("getconf", &["_NPROCESSORS_ONLN"]);
+    let hosts: u32 = hosts.trim().parse().expect("a number");
+    for (share, count) in [(100, 1), (150, hosts.min(2)), (100 * hosts, hosts)] {
+        let ran = Run::new()
+            .option(&format!("--unmonitored --cpu {share}%"))
+            .shell("getconf _NPROCESSORS_ONLN; find /sys -type f | wc -l");
+        ran.expect(
+            ran.stdout == format!("{count}\n3\n"),
+            "and the lists are all there is",
+        );
+    }
+}
+
 #[test]
 fn j13_the_working_directory_is_bit_for_bit_what_it_was() {
     let run = tree();

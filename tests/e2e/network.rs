@@ -38,6 +38,30 @@ except OSError as e:
     );
 }
 
+/// What the C library does to put the addresses of a name in order is nothing that was blocked; whoever sends to the same address is told.
+#[test]
+fn a_name_that_is_looked_up_is_no_attempt_to_connect() {
+    let look = "import socket\nsocket.getaddrinfo('localhost', None)\n";
+    let ran = Run::new().option("--profile shell").python(look);
+    let attempts = ran.list("/network_attempts");
+    let is_sorting =
+        |tried: &&serde_json::Value| tried["address"] == "[::1]:0" && tried["act"] == "connect";
+    ran.expect(
+        attempts.iter().any(|tried| is_sorting(&tried)),
+        "the control: it asked the kernel",
+    );
+    ran.expect(!ran.stderr.contains("blocked"), "and was not blocked");
+    let connect =
+        "socket.socket().connect(('::1', 0, 0, 0))".replace("socket()", "socket(socket.AF_INET6)");
+    let ran = Run::new()
+        .option("--profile shell")
+        .python(&format!("{look}{connect}"));
+    ran.expect(
+        ran.stderr.contains("[::1]:0"),
+        "a stream has somebody at the other end",
+    );
+}
+
 #[test]
 fn the_metadata_service_is_tried_in_vain() {
     let ran =

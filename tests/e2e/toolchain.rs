@@ -97,6 +97,32 @@ fn a_venv_is_brought_in_whole_or_named_in_the_error() {
 }
 
 #[test]
+fn a_venv_brings_nothing_to_what_asks_for_no_python() {
+    let home = Home::new();
+    let place = home.path(".venv").display().to_string();
+    let (made, _) = outside("/usr/bin/python3", &["-m", "venv", "--without-pip", &place]);
+    assert!(made.success(), "the control: Python can make a venv");
+    for (profile, comes) in [
+        ("compile", true),
+        ("java", false),
+        ("go", false),
+        ("rust", false),
+    ] {
+        let run = Run::new()
+            .option("--unmonitored")
+            .option(&format!("--profile {profile}"));
+        let mut command = run.command(&["sh", "-c", &format!("ls {place}/bin")]);
+        command.env("VIRTUAL_ENV", &place);
+        let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = finish(streams.spawn().expect("turnkey can be started"));
+        let told = text(&output.stderr);
+        assert_eq!(output.status.success(), comes, "{profile}: {told}");
+        let named = format!("brought in, read-only: {place} (by your VIRTUAL_ENV)");
+        assert_eq!(told.contains(&named), comes, "{profile}: {told}");
+    }
+}
+
+#[test]
 fn a_version_of_node_comes_alone_and_read_only() {
     let home = Home::new();
     let shell = std::fs::read("/bin/sh").unwrap();

@@ -10,6 +10,7 @@ mod attach;
 mod attest;
 mod audit;
 mod export;
+mod foreign;
 mod gate;
 mod layers;
 mod learn;

@@ -56,7 +56,7 @@ impl Detector for AccountDiscovery {
 
 /// True for a program that lies where no run can have put it: of the system, or of a toolchain.
 pub fn is_installed(exe: &[u8]) -> bool {
-    exe.starts_with(b"/") && !is_in_any(exe, &[WORKSPACE, "/tmp", "/dev/shm"])
+    exe.starts_with(b"/") && !is_in_any(exe, &[WORKSPACE, "/tmp", "/var/tmp", "/dev/shm"])
 }
 
 /// True for what the system keeps of such a list under another name: `passwd-`, `group.bak`.

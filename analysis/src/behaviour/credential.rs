@@ -10,13 +10,17 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use turnkey_policy::{Behaviour, Glob, Policy};
+use turnkey_policy::{Behaviour, Glob, Policy, WORKSPACE};
 
+use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
+use super::path_classes::is_in;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
-use turnkey_facts::Address;
+use turnkey_facts::{Address, Kind};
 
+/// Nothing is there, errno(3).
+const ENOENT: i32 = 2;
 /// Kinds of secrets that make a sweep.
 const KINDS: usize = 2;
 
@@ -94,6 +98,8 @@ const KEPT: &[&str] = &[
 ];
 /// keyctl(2): `KEYCTL_SEARCH` and `KEYCTL_READ`. The others make keys and sessions of the caller's own.
 const SEARCHES: [u64; 2] = [10, 11];
+/// Programs that talk to the agent of GnuPG.
+const GNUPG: &[&str] = &["gpg", "gpg2", "gpg-connect-agent", "gpgconf", "gpgsm"];
 /// Programs that run what somebody wrote, by the beginning of their names.
 const INTERPRETERS: &[&str] = &[
     "bash", "dash", "ksh", "lua", "node", "perl", "php", "python", "ruby", "sh", "zsh",
@@ -152,7 +158,7 @@ impl Credentials {
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 done: false,
-            } if state.traits(path).agent => {
+            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => {
                 Some(Step::of(act.event, &[b"spoke to the agent at ", path]))
             }
             Operation::Called { name, args, .. } if takes_key(name, args) => {
@@ -162,6 +168,17 @@ impl Credentials {
             _ => None,
         }
     }
+}
+
+/// True for a program of GnuPG that finds no agent in the jail's own home: it starts one then, and nobody else's was ever there.
+fn looks_for_its_own(act: &ObservedAct<'_>, path: &[u8], state: &ProcessState) -> bool {
+    let is_missing = matches!(&act.event.kind, Kind::Network { errno, .. } if *errno == ENOENT);
+    let process = state.process(&act.event.task);
+    let is_client = process.is_some_and(|one| {
+        let name = base_name(&one.exe);
+        is_installed(&one.exe) && GNUPG.iter().any(|known| known.as_bytes() == name)
+    });
+    is_missing && is_client && is_in(path, WORKSPACE)
 }
 
 impl Detector for Credentials {

@@ -42,9 +42,9 @@ key_table! {
     }
     toolchain: one ToolchainMode {
         form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",
-        about: "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only",
+        about: "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only; with `auto`, so do the venvs that are activated or in the working directory",
         flag: "toolchain", value: "WHAT", under: "Files",
-        help: "auto: show the installation that the command belongs to, and put it on PATH",
+        help: "command: show the installation that the command belongs to, and put it on PATH; auto: those of venvs, too",
     }
     proc: one ProcView {
         form: Word(words::<ProcView>), read: values::word, default: ProcView::Common, shown: "`common`",
@@ -66,7 +66,7 @@ key_table! {
     }
     scratch: tables ScratchMount {
         form: Entries("{ path = \"/tmp\", size = \"64M\" }"), read: entry::<ScratchKeys, _>, same: |entry| &entry.path, shown: "`[]`",
-        about: "memory file systems, gone afterwards",
+        about: "memory file systems, gone afterwards; one at `/tmp` has another of its size at `/var/tmp`, unless the profile gives that place or one above it, or has a `root`",
         flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
         apply: |flag, into| push(&mut into.filesystem.scratch, flag, flags::scratch),
     }

@@ -297,6 +297,13 @@ fn layers_without_a_rule_name_their_flag() {
         to: None,
         memory: Vec::new(),
     };
+    let top = file("/wt", vec![FileAccess::Write]);
+    let advised = for_layer(Stopper::Mounts, &top);
+    assert_eq!(
+        advised.as_deref(),
+        Some("--root-mode overlay"),
+        "no path of the host"
+    );
     let write = file("/usr/a b", vec![FileAccess::Write]);
     assert_eq!(
         for_layer(Stopper::Mounts, &write).as_deref(),

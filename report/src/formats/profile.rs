@@ -8,9 +8,9 @@ use toml_edit::DocumentMut;
 use turnkey_policy::{RuleAction, SCHEMA, Severity, shipped};
 
 use super::command_line;
-use crate::model::{Report, Violation};
+use crate::model::{LeftVariable, Report, Violation};
 use crate::shortened;
-use crate::terminal;
+use crate::terminal::{self, lacking::SIZE};
 use turnkey_policy::quoted;
 
 /// Characters of the command in the first line.
@@ -39,6 +39,12 @@ pub fn document(report: &Report) -> String {
     for path in &report.on_host {
         draft.advice("looked for in vain", "--read ", Some(path));
     }
+    for path in &report.on_host_to_write {
+        add(&mut draft.scratch, path, "to be written in");
+    }
+    for variable in &report.variables_left {
+        draft.variable(variable);
+    }
     draft.text(report)
 }
 
@@ -55,6 +61,8 @@ struct Draft {
     loopback: Option<String>,
     read: BTreeMap<String, String>,
     write: BTreeMap<String, String>,
+    scratch: BTreeMap<String, String>,
+    pass: BTreeMap<String, String>,
     proc: Option<String>,
     calls: BTreeMap<String, String>,
     /// Rules as the report has them, and what of each name is taken.
@@ -181,6 +189,16 @@ impl Draft {
         true
     }
 
+    /// A variable of the caller's, with what it names.
+    fn variable(&mut self, variable: &LeftVariable) {
+        let what = format!("named by {}", variable.name);
+        add(&mut self.pass, &variable.name, "of the caller's");
+        let read = variable.read.iter();
+        read.for_each(|path| add(&mut self.read, path, &what));
+        let allow = variable.allow.iter();
+        allow.for_each(|host| add(&mut self.hosts, host, &what));
+    }
+
     fn leave_out(&mut self, what: &str, why: &str) {
         self.left_out.insert(format!("{what}: {why}"));
     }
@@ -194,7 +212,8 @@ impl Draft {
         } else if let Some(why) = self.loopback {
             let _ = writeln!(text, "\n[network]\n# {why}\nmode = \"loopback\"");
         }
-        if self.proc.is_some() || !self.read.is_empty() || !self.write.is_empty() {
+        let given = [&self.read, &self.write, &self.scratch];
+        if self.proc.is_some() || given.iter().any(|paths| !paths.is_empty()) {
             text += "\n[filesystem]\n";
         }
         if let Some(why) = self.proc {
@@ -204,6 +223,15 @@ impl Draft {
             if !paths.is_empty() {
                 let _ = writeln!(text, "{key} = [\n{}]", entries("path", paths));
             }
+        }
+        if !self.scratch.is_empty() {
+            let size = format!("size = {}, ", quoted(SIZE));
+            let entries = entries("path", &self.scratch).replace("why = ", &(size + "why = "));
+            let _ = writeln!(text, "scratch = [\n{entries}]");
+        }
+        if !self.pass.is_empty() {
+            let names: Vec<_> = self.pass.keys().map(|name| quoted(name)).collect();
+            let _ = writeln!(text, "\n[env]\npass = [{}]", names.join(", "));
         }
         if !self.calls.is_empty() {
             text += "\n[syscalls]\nallow = [\n";

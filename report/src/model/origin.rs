@@ -40,3 +40,17 @@ pub struct BroughtIn {
     /// The source that named the place, such as the caller's `PATH`.
     pub by: String,
 }
+
+/// A variable of the caller's that the program did not have, with what its value needs to be of use in the jail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct LeftVariable {
+    /// Its name.
+    pub name: String,
+    /// The file or directory that it names, where the jail does not have that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<String>,
+    /// The proxy that it names, with its port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+}

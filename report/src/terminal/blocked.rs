@@ -1,5 +1,7 @@
 //! Attempts that a layer of the jail stopped and no rule decided on.
 
+use std::path::Path;
+
 use super::{on_words, use_of};
 use crate::act::Object;
 use crate::advice;
@@ -29,7 +31,8 @@ pub fn all(report: &Report) -> Vec<Blocked<'_>> {
     let files = report.file_operations.iter();
     let files = files.filter_map(|row| Blocked::file(report, row));
     let addresses = report.network_attempts.iter();
-    let addresses = addresses.filter(|row| !peers::is_told_by_name(report, row));
+    let addresses =
+        addresses.filter(|row| !peers::is_told_by_name(report, row) && !peers::is_nobody(row));
     let addresses = addresses.filter_map(|row| Blocked::network(report, row));
     let calls = report.refused_calls.iter();
     let calls = calls.filter_map(|row| Blocked::call(report, row));
@@ -48,7 +51,7 @@ impl<'r> Blocked<'r> {
             .stopped_by
             .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
         let path = row.path.as_deref();
-        if path == Some(IN_PASSING) {
+        if path.is_some_and(|path| is_in_passing(path, report)) {
             return None;
         }
         let process = process(report, row.first_exec_id);
@@ -141,8 +144,12 @@ fn is_last_refused(report: &Report, row: &RefusedCall) -> bool {
     !has_fallback && rows.all(|other| other.last_time <= row.last_time)
 }
 
-/// The setting of a process's own core dumps, which no jail makes: every JVM tries to write it, and does without.
-const IN_PASSING: &str = "/proc/self/coredump_filter";
+/// True for the setting of a process's own core dumps, which no jail makes: every JVM tries to write it, and does without. So do libraries
+/// without the system's caches, which they try to make; a program that failed may have needed them.
+fn is_in_passing(path: &str, report: &Report) -> bool {
+    let is_cache = Path::new(path).starts_with("/var/cache");
+    path == "/proc/self/coredump_filter" || is_cache && !has_failed(report)
+}
 
 /// The words for it.
 pub const UNREADABLE: &str = "(a path that could not be read)";

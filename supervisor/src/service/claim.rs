@@ -106,11 +106,11 @@ mod tests {
             .chain([("scratch", "/x=2M"), ("memory", "4M")]);
         let overrides = Overrides::from_flags(flags).unwrap();
         let policy = turnkey_policy::load("untrusted", &no_files, &overrides).unwrap();
-        // /tmp has 64M by the profile.
+        // /tmp has 64M by the profile, and /var/tmp as much.
         let expected = RunClaim {
             memory: 7 << 20,
             pids: 7,
-            disk: 71 << 20,
+            disk: 135 << 20,
         };
         assert_eq!(RunClaim::of(&policy), expected);
     }

@@ -96,6 +96,14 @@ fn connecting(run: Run, host: &str, port: &str) -> Ran {
 }
 
 #[test]
+fn advised_writable_root() {
+    let make = "mkdir /made && ls -d /made";
+    let flag = advice(&Run::new().shell(make), "writable-root");
+    let ran = Run::new().option(&flag).shell(make);
+    ran.expect(ran.stdout == "/made\n", "it is made");
+}
+
+#[test]
 fn advised_loopback() {
     let send = "import socket; print(socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 9)))";
     let advice = advice(&Run::new().python(send), "loopback");

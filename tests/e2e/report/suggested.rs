@@ -136,6 +136,52 @@ fn what_is_asked_about_and_missing_is_told_as_well() {
     many.expect(told == Some(256), "nobody reads more");
 }
 
+/// A directory that the host has is missing for whoever writes there: an empty one is proposed, and takes the file.
+#[test]
+fn a_place_to_write_in_is_there_with_the_flag_that_is_told() {
+    let script = "echo new > /var/cache/turnkey-of-a-test && cat /var/cache/turnkey-of-a-test";
+    let failed = Run::new().shell(script);
+    failed.expect(failed.code != 0, "the control");
+    let told = "/var/cache, to be written in, does not exist in the jail, but does on this host: ";
+    let line = failed.stderr.lines().find_map(|line| line.split_once(told));
+    let flag = line.and_then(|(_, rest)| rest.strip_suffix(" gives an empty one"));
+    failed.expect(flag.is_some(), "it is told");
+    let ran = Run::new().option(flag.unwrap_or_default()).shell(script);
+    ran.expect(ran.stdout == "new\n", "the file is there");
+    for other in [
+        "echo x > /no-such-directory/file",
+        "echo x > /tmp/no-such/file",
+    ] {
+        let failed = Run::new().shell(other);
+        failed.expect(
+            !failed.stderr.contains("to be written in"),
+            "nor has the host it",
+        );
+    }
+}
+
+/// Libraries try to make the system's caches and do without.
+#[test]
+fn a_cache_that_is_not_there_is_told_to_who_failed_for_it() {
+    for (script, told) in [
+        ("mkdir /var/cache; true", false),
+        ("mkdir /var/cache", true),
+    ] {
+        let ran = Run::new().shell(script);
+        let refused = ran.list("/file_operations").iter();
+        ran.expect(
+            refused
+                .clone()
+                .any(|tried| tried["path"] == "/var/cache" && tried["result"] == "denied"),
+            "the control: it was refused",
+        );
+        ran.expect(
+            ran.stderr.contains("blocked: writing /var/cache") == told,
+            script,
+        );
+    }
+}
+
 /// One line, and right: of a program that failed, and of nothing that the host does not have or nobody should be shown.
 #[test]
 fn what_is_missing_is_told_in_one_line_to_who_failed_for_it() {

@@ -1,8 +1,11 @@
-//! The flag that is proposed for an unknown one: one that is nearly the same, or one that the unknown one begins with. clap proposes
-//! whatever shares enough letters.
+//! The flag that is proposed for an unknown one: turnkey's own for one of other tools, one that is nearly the same, or one that the
+//! unknown one begins with. clap proposes whatever shares enough letters.
 
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+
+use super::foreign;
 
 /// The same error, with a proposal that can be meant or none. `command` is the whole command line, `words` are its arguments.
 pub fn corrected(mut error: Error, command: &Command, words: &[String]) -> Error {
@@ -13,20 +16,26 @@ pub fn corrected(mut error: Error, command: &Command, words: &[String]) -> Error
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
-    let (Some(asked), Some(proposed)) = (
-        text(ContextKind::InvalidArg),
-        text(ContextKind::SuggestedArg),
-    ) else {
+    let Some(asked) = text(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let called = words
+        .iter()
+        .find_map(|word| command.find_subcommand(word))
+        .unwrap_or(command);
+    if let Some(tip) = foreign::tip(&asked, called) {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        return error;
+    }
+    let Some(proposed) = text(ContextKind::SuggestedArg) else {
         return error;
     };
     if is_near(&asked, &proposed) {
         return error;
     }
     error.remove(ContextKind::SuggestedArg);
-    let called = words
-        .iter()
-        .find_map(|word| command.find_subcommand(word))
-        .unwrap_or(command);
     let usage = called
         .clone()
         .bin_name(format!("turnkey {}", called.get_name()));
@@ -66,10 +75,10 @@ mod tests {
             ("--memroy", Some("'--memory'")),
             ("--netwrok", Some("'--network'")),
             ("--open-file", Some("'--open-files'")),
-            ("--env-file", Some("'--env'")),
             ("--read-only-paths", Some("'--read'")),
             ("--privileged", None),
             ("--volume", None),
+            ("--cpus", None),
         ] {
             let told = told(&["turnkey", "run", asked, "x", "--", "true"]);
             let found = told.split("a similar argument exists: ").nth(1);
@@ -80,5 +89,34 @@ mod tests {
                 .any(|line| line.starts_with("Usage: turnkey run"));
             assert!(usage, "{told}");
         }
+    }
+
+    #[test]
+    fn a_flag_of_other_tools_is_answered_with_turnkeys_own() {
+        for (words, said) in [
+            (
+                &["run", "--timeout", "5", "true"][..],
+                "tip: '--wall 30s' ends",
+            ),
+            (&["run", "--timeout=5", "true"], "tip: '--wall 30s' ends"),
+            (&["run", "-m", "1g", "true"], "tip: '--memory 512M' is"),
+            (
+                &["run", "-p8080:80", "true"],
+                "tip: '--publish 8080:80' leads",
+            ),
+            (&["run", "--rm", "true"], "tip: every run is like that"),
+            (
+                &["learn", "--volume", "/x", "true"],
+                "tip: '--read /data' shows",
+            ),
+        ] {
+            let told = told(&[&["turnkey"], words].concat());
+            assert!(
+                told.contains(said) && !told.contains("as a value"),
+                "{told}"
+            );
+        }
+        let elsewhere = told(&["turnkey", "doctor", "--timeout", "5"]);
+        assert!(!elsewhere.contains("--wall"), "{elsewhere}");
     }
 }

@@ -161,6 +161,20 @@ fn an_agent_out_of_reach_and_a_key_of_the_kernel_are_credential_access() {
             Behaviour::CredentialAccess,
         );
     }
+    const OWN: &str = "/workspace/.gnupg/S.gpg-agent";
+    for (program, socket, is_silent) in [
+        ("/usr/bin/gpg", OWN, true),
+        ("/usr/bin/gpgsm", OWN, true),
+        ("/usr/bin/gpg", "/root/.gnupg/S.gpg-agent", false),
+        ("/workspace/gpg", OWN, false),
+        ("/usr/bin/python3", OWN, false),
+    ] {
+        let mut story = Story::new();
+        story.exec(P, program, &["any"]).connects_to_path(P, socket);
+        let found = story.found();
+        let takes = |(one, _): &(Behaviour, u64)| *one == Behaviour::CredentialAccess;
+        assert_eq!(!found.iter().any(takes), is_silent, "{program} {socket}");
+    }
     // Name services, logs, a session of its own; a key that it adds.
     is_silent(|story| {
         for socket in [

@@ -23,6 +23,7 @@ pub fn section(report: &Report) -> Markup {
         cards
             .chain(nothing)
             .chain(on_host(report))
+            .chain(terminal::lacking::lines(report).map(|words| say("p", "card", &words)))
             .chain(terminal::remarks::all(report).map(|words| say("p", "card", &words))),
     );
     let aside = match report.findings.len() {

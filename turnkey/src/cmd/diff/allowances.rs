@@ -212,6 +212,6 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     want != FileWant::Write
         // Which installation a command brings along, only the host knows.
         && (filesystem.root.is_some()
-            || filesystem.toolchain == ToolchainMode::Auto
+            || filesystem.toolchain != ToolchainMode::None
             || given.any(|given| path.starts_with(given) || given.starts_with(path)))
 }

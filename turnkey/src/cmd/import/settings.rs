@@ -260,7 +260,9 @@ fn patterns(
 }
 
 /// The places at which a jail on top of `untrusted` holds something.
-const SHOWN: [&str; 7] = [WORKSPACE, "/usr", "/bin", "/sbin", "/lib", "/etc", "/tmp"];
+const SHOWN: [&str; 8] = [
+    WORKSPACE, "/usr", "/bin", "/sbin", "/lib", "/etc", "/tmp", "/var/tmp",
+];
 
 /// The same, with what it is given to write.
 fn shown(filesystem: &SrtFilesystem, home: Option<&str>) -> Vec<String> {

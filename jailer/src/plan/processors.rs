@@ -1,0 +1,46 @@
+//! The number of processors, as a jail has them: its share of the host's by `limits.cpu`.
+//!
+//! sysconf(3) reads it from /sys, else from /proc/stat, which counts the host's. A pool of as many workers would be more than `pids`
+//! on a large host. No jail is bound to processors for that: sched_setaffinity(2) would have each wait for its own while others idle.
+
+use std::path::Path;
+
+use turnkey_policy::{NamedLimits, Policy};
+
+use super::rootfs::RootfsBuilder;
+use crate::landlock::PathUse;
+
+/// The directory of the kernel's lists of processors.
+const PLACE: &str = "/sys/devices/system/cpu";
+/// Those lists of which a jail has its own: of processors that work, that are there, and that could be.
+const LISTS: [&str; 3] = ["online", "present", "possible"];
+
+impl RootfsBuilder {
+    /// Lists of as many processors as the jail has on a host with `cpus` of them.
+    pub(super) fn processors(&mut self, policy: &Policy, cpus: usize) {
+        let share = NamedLimits::of(policy.limits.memory, policy.limits.cpu, cpus).cpus;
+        let place = Path::new(PLACE);
+        for name in LISTS {
+            self.file(&place.join(name), list(share).into_bytes());
+        }
+        self.grant(place, PathUse::Read, true);
+    }
+}
+
+/// The first so many processors, in the kernel's words.
+fn list(count: u64) -> String {
+    match count.saturating_sub(1) {
+        0 => "0\n".to_owned(),
+        last => format!("0-{last}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_listed_as_the_kernel_does() {
+        assert_eq!([0, 1, 2, 64].map(list), ["0\n", "0\n", "0-1\n", "0-63\n"]);
+    }
+}
