@@ -137,10 +137,12 @@ impl Internet {
             } else {
                 read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple())
             };
-        let is_unheard =
-            is_own && !is_heard && what == act::CONNECT && copy.socket_type == SOCK_STREAM;
         self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
-        self.is_unheard = verifier::unknown(u64::from(is_unheard)) != 0;
+        // Of other calls the verifier is to know that they are not.
+        if what == act::CONNECT {
+            let is_unheard = is_own && !is_heard && copy.socket_type == SOCK_STREAM;
+            self.is_unheard = verifier::unknown(u64::from(is_unheard)) != 0;
+        }
         self
     }
 
@@ -277,10 +279,10 @@ pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
         automaton::condemn_for_rule(jail, who.thread);
     }
     emit::left(jail, read::mark_address(jail, who.thread));
-    let errno = match allowed {
-        true if address.is_unheard => ECONNREFUSED,
-        true => 0,
-        false => EPERM,
+    let errno = if allowed {
+        ECONNREFUSED * u32::from(address.is_unheard)
+    } else {
+        EPERM
     };
     tell_internet(jail, who, what, address, (errno, (verdict, role)));
     i32::from(allowed)
