@@ -12,7 +12,7 @@ use crate::landlock::PathUse;
 
 /// The directory of the kernel's lists of processors.
 const PLACE: &str = "/sys/devices/system/cpu";
-/// Those lists of which a jail has its own: of processors that work, that are there, and that could be.
+/// Lists of which a jail has its own: of processors that work, that are there, and that could be.
 const LISTS: [&str; 3] = ["online", "present", "possible"];
 
 impl RootfsBuilder {

@@ -45,7 +45,7 @@ pub struct BroughtIn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct LeftVariable {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
     /// The file or directory that it names, where the jail does not have that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
