@@ -11,13 +11,13 @@
 
 mod arguments;
 mod hooks;
+mod moves;
 
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
-use crate::entry;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
@@ -26,9 +26,11 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Forget};
 
 use arguments::{Arguments, Name, arguments, effect};
+use moves::{find_new, find_old};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
+pub use moves::note_aim;
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
 #[inline(always)]
@@ -229,21 +231,6 @@ fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
     of_file
         .or(below(scratch, table, aim, column::FOLLOWED))
         .told()
-}
-
-/// Before a symlink is there: notes where it may lead once it is moved. A text that is not read may be any.
-#[inline(always)]
-pub fn note_aim(jail: JailCell, regs: u64) {
-    jail.aliased().set(1);
-    let aim = read::register(regs, offset!(regs_di)).long();
-    let (first, is_known) = read::user::<u8>(aim);
-    if !is_known || first != b'/' {
-        jail.relative().set(1);
-    }
-    // A `..` behind a name is recorded when the symlink is made.
-    if !is_known || first == b'.' {
-        jail.climbing().set(1);
-    }
 }
 
 /// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0. Branch-free, so that the verifier
@@ -542,46 +529,6 @@ fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
         read::register(regs, offset!(regs_dx)).long() & mask,
         read::register(regs, offset!(regs_r8)).long() & mask,
     ]
-}
-
-/// Looks for what is by the old name, the first `length` bytes of the text, and for the directory that had the object.
-#[inline(always)]
-fn find_old(scratch: &mut Scratch, task: u64, (name, length): (Name, u32)) {
-    scratch.cursor.parent = entry::find(scratch, task, name.directory, length);
-    scratch.cursor.back = path::mode(scratch.course.found);
-}
-
-/// Looks for what has got the new name, the first `length` bytes of the text: the effects without that on the content of a
-/// directory, when it is certainly none. A symlink that has got into another directory, by itself or with the one that it is in, may
-/// lead to any file from there, and acts through it are not asked about: [`Cursor::lost`] tells of it.
-///
-/// [`Cursor::lost`]: read::Cursor::lost
-#[inline(always)]
-fn find_new(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    task: u64,
-    ((name, length), effects): ((Name, u32), u32),
-) -> u32 {
-    let parent = entry::find(scratch, task, name.directory, length);
-    let is_apart =
-        verifier::is_some(scratch.cursor.parent ^ parent) | (verifier::is_some(parent) ^ 1);
-    scratch.cursor.parent = is_apart;
-    let mode = path::mode(scratch.course.found);
-    let back = scratch.cursor.back;
-    // Of a linked file both names are: overlayfs forgets the new one (ovl_instantiate of fs/overlayfs/dir.c).
-    let is_rename = u64::from(effects & effect::MOVED) / u64::from(effect::MOVED);
-    let is_exchange = u64::from(effects & effect::EXCHANGED) / u64::from(effect::EXCHANGED);
-    let links = path::may_be_symlink(mode) & is_rename
-        | path::may_be_symlink(back) & (is_exchange | is_rename ^ 1);
-    let files = effect::MOVED * path::is_certainly_a_file(mode)
-        | effect::MOVED_BACK * path::is_certainly_a_file(back);
-    let effects = effects & !files;
-    let content = verifier::is_some(effects & (effect::MOVED | effect::MOVED_BACK));
-    let moved = links & u64::from(jail.relative().get());
-    let carried = content & u64::from(jail.climbing().get());
-    scratch.cursor.lost |= (scratch.cursor.parent & (moved | carried)) << 1;
-    effects
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

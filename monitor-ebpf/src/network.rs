@@ -4,6 +4,8 @@
 //! refuse the act. Everything else, and what seccomp refused before any hook, is told at exit
 //! from the argument in user memory.
 
+mod listen;
+
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, magic, network, role};
@@ -18,6 +20,10 @@ use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, Tuple, offset};
 use crate::verifier::{self, Forget};
+
+use listen::local;
+
+pub use listen::{listen_hook, listened};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -69,7 +75,7 @@ pub struct Internet {
     socket_type: u32,
     /// A socket of the jail's own takes what is sent there, or is about to, in a jail that reaches nobody else.
     is_heard: bool,
-    /// It would, if there were one: the kernel itself answers that there is none.
+    /// A socket of the jail would, if there were one: the kernel itself answers that there is none.
     is_unheard: bool,
     /// The number of the socket, where sockets bear one; else 0.
     number: u32,
@@ -491,28 +497,6 @@ fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) ->
     verdict
 }
 
-/// The internet address that a `struct socket` has, if it is of such a family.
-#[inline(always)]
-fn local(socket: u64) -> Option<Internet> {
-    let sock = peers::sock_of(socket);
-    let family: u16 = read::kernel(sock + u64::from(offset!(sock_common_skc_family)));
-    let port: u16 = read::kernel(sock + u64::from(offset!(sock_common_skc_num)));
-    let port = u32::from(port.to_be());
-    let socket_type = u32::from(peers::type_of(socket));
-    match u32::from(family) {
-        AF_INET => {
-            let ip: u32 = read::kernel(sock + u64::from(offset!(sock_common_skc_rcv_saddr)));
-            Some(Internet::v4((ip, port, socket_type)))
-        }
-        AF_INET6 => {
-            let place = sock + u64::from(offset!(sock_common_skc_v6_rcv_saddr));
-            let ip: [u32; 4] = read::kernel(place);
-            Some(Internet::v6((ip, port, socket_type)))
-        }
-        _ => None,
-    }
-}
-
 /// True when a call that could speak of an address has none to tell of: a send to the peer that the socket is connected
 /// to, or a descriptor that is no internet socket.
 #[inline(always)]
@@ -529,58 +513,6 @@ pub fn is_aimless(call: u8, regs: u64) -> bool {
         }
         _ => false,
     }
-}
-
-/// At exit of listen(2): a socket that was never bound has a port now, and no program of the control
-/// group was asked. So it is decided on like a bind.
-#[inline(always)]
-pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, result): (u64, i64)) {
-    if result == EBADF || result == ENOTSOCK {
-        return;
-    }
-    let descriptor = read::register(regs, offset!(regs_di)).word();
-    let socket = peers::socket_of(path::file_of(who.task, descriptor));
-    let Some(address) = local(socket) else {
-        return;
-    };
-    let (verdict, _) = decide(jail, scratch.cursor.role, act::LISTEN, address);
-    let verdict = verdict.forget(scratch);
-    if verdict.kills() {
-        automaton::execute(jail, who.thread);
-    }
-    // In work memory: an `InternetRecord` is more than the stack has left here.
-    emit::begin(&mut scratch.record, kind::NETWORK, who);
-    scratch.record.what = act::LISTEN;
-    scratch.record.detail = address.socket_type;
-    scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
-    let (words, length) = address.words();
-    for (place, word) in scratch.text.chunks_exact_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
-    }
-    scratch.record.raw_len = length;
-    emit::conclude(scratch, jail, who, verdict);
-}
-
-/// Before a socket listens; `false` refuses. What may pass is told at the exit of the call.
-#[inline(always)]
-pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
-    let Some(address) = local(socket) else {
-        return true;
-    };
-    let address = address.listening(jail, peers::sock_of(socket));
-    let role = actor::role(jail);
-    let (verdict, allowed) = decide(jail, role, act::LISTEN, address);
-    if allowed {
-        return true;
-    }
-    if verdict.kills() {
-        automaton::execute(jail, who.thread);
-    }
-    if class_of(read::current_registers()) == class::LISTEN {
-        emit::left(jail, read::mark_told(jail, who.thread));
-    }
-    tell_internet(jail, who, act::LISTEN, address, (EPERM, (verdict, role)));
-    false
 }
 
 /// True for a family of which every jail has sockets, of any protocol that the hooks above guard.

@@ -167,14 +167,10 @@ impl Attribution {
             (Address::Inet(peer), 0) if self.leads_nowhere(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
-            // It let the connect pass, and there is nobody to answer it.
-            (Address::Inet(peer), libc::ECONNREFUSED)
-                if self.has_nobody && act == NetworkAct::Connect && address::is_own(peer.ip()) =>
+            // It let a connect or a question pass, and there is nobody to answer it.
+            (Address::Inet(peer), 0 | libc::ECONNREFUSED)
+                if self.asks_nobody((act, errno), *peer) =>
             {
-                Outcome::Denied(Stopper::NetworkNamespace)
-            }
-            // The same of a question.
-            (Address::Inet(peer), 0 | libc::ECONNREFUSED) if self.asks_nobody(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
             (_, 0 | libc::EINPROGRESS) => Outcome::Allowed,
@@ -212,10 +208,12 @@ impl Attribution {
         goes_out && !ours && self.allowed.as_ref().is_some_and(missing)
     }
 
-    /// True when it is a question to a name server that the jail would have to be itself.
-    fn asks_nobody(&self, act: NetworkAct, peer: SocketAddr) -> bool {
+    /// True when it is a question to a name server that the jail would have to be itself, or found no server of the jail's own.
+    fn asks_nobody(&self, (act, errno): (NetworkAct, i32), peer: SocketAddr) -> bool {
         let asks = matches!(act, NetworkAct::Connect | NetworkAct::Send);
-        self.has_nobody && asks && peer.port() == NAME_SERVER && address::is_own(peer.ip())
+        let is_question = asks && peer.port() == NAME_SERVER;
+        let found_none = act == NetworkAct::Connect && errno != 0;
+        self.has_nobody && (is_question || found_none) && address::is_own(peer.ip())
     }
 
     /// Binding makes a file. Connecting needs write permission on it, and Landlock is not asked.

@@ -19,7 +19,7 @@ use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 use turnkey_facts::{Address, Kind};
 
-/// Nothing is there, errno(3).
+/// The error of a file that is not there, errno(3).
 const ENOENT: i32 = 2;
 /// Kinds of secrets that make a sweep.
 const KINDS: usize = 2;
