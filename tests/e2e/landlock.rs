@@ -58,8 +58,8 @@ fn tcp_is_refused_where_nobody_watches() {
 fn a_watched_connect_reaches_those_who_watch() {
     let ran = Run::new().python(TCP);
     ran.expect(
-        ran.stdout.starts_with("1\n"),
-        "EPERM, from the group's program",
+        ran.stdout.starts_with("111\n"),
+        "ECONNREFUSED, from the kernel, whom the group's program lets answer",
     );
     let told = ran.list("/network_attempts").iter();
     ran.expect(
