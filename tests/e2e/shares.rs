@@ -233,12 +233,13 @@ const EPOLL: Counted = Counted {
     binds_root: true,
 };
 
-/// Each is of another file, one of Python's own.
+/// Each is of another file, one of Python's own, of which some have two names.
 const INOTIFY: Counted = Counted {
     name: "watches of inotify",
     take: "
     import glob
-    files = sorted(glob.glob(os.path.dirname(os.__file__) + '/*.py'))
+    names = sorted(glob.glob(os.path.dirname(os.__file__) + '/*.py'))
+    files = list({os.stat(name).st_ino: name for name in names}.values())
     if not held: held.append(must(libc.inotify_init1(0)))
     must(libc.inotify_add_watch(held[0], files[len(held)].encode(), 2))
     held.append(None)",
