@@ -115,9 +115,13 @@ fn normal(path: &str) -> Vec<&str> {
     })
 }
 
-/// The advice on how to allow an act on a file or an address that no rule decided on.
-pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
-    opening(stopped_by, object).map(Opening::alone)
+/// The advice on how to allow an act on a file or an address that no rule decided on; `for_arguments` is that of the [`ReportedAct`].
+pub fn for_layer(
+    stopped_by: Stopper,
+    object: &Object,
+    for_arguments: Option<RefusalScope>,
+) -> Option<String> {
+    opening_of_object(stopped_by, object, for_arguments).map(Opening::alone)
 }
 
 /// The advice on how to allow a system call that no rule decided on; `for_arguments` is that of the [`ReportedAct`].
@@ -134,8 +138,7 @@ fn opening_for(act: &ReportedAct) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
     let opening = match (&act.object, act.for_arguments) {
         (Object::Syscall(name), only) => return opening_of_call(stopped_by, name, only),
-        (_, Some(only)) => return Some(Opening::Arguments(only)),
-        (object, None) => opening(stopped_by, object)?,
+        (object, only) => opening_of_object(stopped_by, object, only)?,
     };
     Some(match opening {
         // What a jail says to itself is no attempt to get out, and no rule is asked.
@@ -188,8 +191,19 @@ fn opening_of_filter(name: &str) -> Opening {
     }
 }
 
-/// The way to open the layer that stopped an act on a file or an address; `None` when it is not a
-/// layer's business.
+/// The way to open the layer that stopped an act on a file or an address; `None` when it is not a layer's business.
+fn opening_of_object(
+    stopped_by: Stopper,
+    object: &Object,
+    for_arguments: Option<RefusalScope>,
+) -> Option<Opening> {
+    match for_arguments {
+        Some(only) => Some(Opening::Arguments(only)),
+        None => opening(stopped_by, object),
+    }
+}
+
+/// The same where the arguments of the call are no matter.
 fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
     match (stopped_by, object) {
         (

@@ -238,6 +238,7 @@ impl Aggregator {
             outcome: act.outcome,
             errno: act.errno,
             rule: decision.map(|decision| decision.rule),
+            for_arguments: act.for_arguments,
         };
         let first = |key: &OperationKey| Row::first(key.clone(), event, &who);
         table.record(key, first, |row| row.again(event, &who));

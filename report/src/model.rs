@@ -571,10 +571,17 @@ pub struct FileOperation {
     pub result: Result,
     /// With `denied`.
     pub stopped_by: Option<Stopper>,
+    /// True when the profile allows the call, and the filter refuses these arguments of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub for_arguments: bool,
     /// The name of the error, when there was one.
     pub errno: Option<String>,
     /// The rule that decided, if any did.
     pub rule: Option<String>,
+    /// Advice on how to allow it, or why that cannot be; absent where a rule decided, where no layer refused, and where nothing of that
+    /// name is in the jail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// For keys that are there only when they say something.

@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::errno::errno_name;
 use super::model::{FileOperation, NetworkAttempt, Program, RefusedCall};
 use super::processes::{Executes, exec_id};
-use super::stopper::Outcome;
+use super::stopper::{Outcome, Stopper};
 
 /// Different programs that a row names.
 const PROGRAMS: usize = 8;
@@ -28,6 +28,8 @@ pub(super) struct OperationKey {
     pub outcome: Outcome,
     pub errno: i32,
     pub rule: Option<usize>,
+    /// As in [`super::act::ReportedAct`].
+    pub for_arguments: Option<RefusalScope>,
 }
 
 /// The properties in which two refused calls agree that differ in time and process only.
@@ -115,6 +117,15 @@ impl Row<CallKey> {
 
 impl Row {
     pub fn file(self, rules: &[Rule], clock: &Clock) -> Option<FileOperation> {
+        let stopped_by = self.key.outcome.stopper();
+        let rule = rule_id(rules, self.key.rule);
+        let is_there = |stopper: &Stopper| *stopper != Stopper::MountNamespace;
+        let advice = stopped_by
+            .filter(is_there)
+            .filter(|_| rule.is_none())
+            .and_then(|stopper| {
+                advice::for_layer(stopper, &self.key.object, self.key.for_arguments)
+            });
         let Object::File {
             path,
             truncated,
@@ -137,9 +148,11 @@ impl Row {
             programs: self.programs.into_iter().collect(),
             more_programs: self.more_programs,
             result: self.key.outcome.result(),
-            stopped_by: self.key.outcome.stopper(),
+            stopped_by,
+            for_arguments: self.key.for_arguments.is_some(),
             errno: errno_name(self.key.errno),
-            rule: rule_id(rules, self.key.rule),
+            rule,
+            advice,
         })
     }
 

@@ -294,11 +294,11 @@ fn layers_without_a_rule_name_their_flag() {
         to: None,
         memory: Vec::new(),
     };
-    let at_the_top = for_layer(Stopper::Mounts, &file("/wt", vec![FileAccess::Write]));
+    let at_the_top = for_layer(Stopper::Mounts, &file("/wt", vec![FileAccess::Write]), None);
     assert_eq!(at_the_top.as_deref(), Some("--root-mode overlay"));
     let write = file("/usr/a b", vec![FileAccess::Write]);
     assert_eq!(
-        for_layer(Stopper::Mounts, &write).as_deref(),
+        for_layer(Stopper::Mounts, &write, None).as_deref(),
         Some("--write '/usr/a b'")
     );
     // Reading a file permits none of these; a name is its directory's.
@@ -310,19 +310,19 @@ fn layers_without_a_rule_name_their_flag() {
         (FileAccess::Link, None),
     ] {
         let change = file("/usr/bin/env", vec![access]);
-        assert_eq!(for_layer(Stopper::Mounts, &change).as_deref(), flag);
+        assert_eq!(for_layer(Stopper::Mounts, &change, None).as_deref(), flag);
     }
     let escaped = file("/usr/\\xff", vec![FileAccess::Read]);
-    assert_eq!(for_layer(Stopper::Landlock, &escaped), None);
+    assert_eq!(for_layer(Stopper::Landlock, &escaped, None), None);
     let relative = file("notes", vec![FileAccess::Read]);
-    assert_eq!(for_layer(Stopper::Mounts, &relative), None);
-    assert_eq!(for_layer(Stopper::FilePermissions, &write), None);
+    assert_eq!(for_layer(Stopper::Mounts, &relative, None), None);
+    assert_eq!(for_layer(Stopper::FilePermissions, &write, None), None);
     let mapped = Object::Address {
         address: "[::ffff:127.0.0.1]:80".to_owned(),
         socket: None,
         name: None,
     };
-    let advice = for_layer(Stopper::CgroupProgram, &mapped).unwrap();
+    let advice = for_layer(Stopper::CgroupProgram, &mapped, None).unwrap();
     assert!(advice.starts_with("--network loopback"), "{advice}");
 }
 
@@ -330,7 +330,7 @@ fn layers_without_a_rule_name_their_flag() {
 fn what_no_profile_can_bring_in_is_not_advised() {
     let advise = |stopped_by, path: &str| {
         let act = read(path, Outcome::Denied(stopped_by));
-        for_layer(stopped_by, &act.object).unwrap()
+        for_layer(stopped_by, &act.object, None).unwrap()
     };
     assert_eq!(
         advise(Stopper::MountNamespace, "/proc/cpuinfo"),
@@ -583,7 +583,9 @@ fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
                             .into_iter()
                             .for_each(&mut take);
                     }
-                    _ => for_layer(stopper, &object).into_iter().for_each(&mut take),
+                    _ => for_layer(stopper, &object, only)
+                        .into_iter()
+                        .for_each(&mut take),
                 }
                 for rule in &rules {
                     take(for_rule("untrusted", rule, &act));

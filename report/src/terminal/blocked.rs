@@ -55,20 +55,12 @@ impl<'r> Blocked<'r> {
             return None;
         }
         let process = process(report, row.first_exec_id);
-        let object = Object::File {
-            path: row.path.clone(),
-            truncated: row.path_truncated,
-            access: row.access.clone(),
-            raw: None,
-            to: None,
-            memory: Vec::new(),
-        };
         Some(Self {
             what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
             count: row.count,
             process,
-            stopped_by: stopped_by.words(),
-            advice: advice::for_layer(stopped_by, &object),
+            stopped_by: words(stopped_by, row.for_arguments),
+            advice: row.advice.clone(),
             path,
         })
     }
@@ -88,7 +80,7 @@ impl<'r> Blocked<'r> {
             let argv = process.map_or(&[][..], |process| &process.argv);
             Some(peers::to_allow(argv, &peers::names(row)))
         } else {
-            advice::for_layer(stopped_by, &object)
+            advice::for_layer(stopped_by, &object, None)
         };
         let what = match &row.name {
             Some(name) => peers::looking_up(name, &row.address),
@@ -117,13 +109,18 @@ impl<'r> Blocked<'r> {
             what: format!("calling {} ({errno})", row.syscall),
             count: row.count,
             process,
-            stopped_by: match row.for_arguments {
-                true => "seccomp: it refuses these arguments of that syscall",
-                false => stopped_by.words(),
-            },
+            stopped_by: words(stopped_by, row.for_arguments),
             advice: row.advice.clone(),
             path: None,
         })
+    }
+}
+
+/// The layer that refused a call, or these arguments of it.
+fn words(stopped_by: Stopper, for_arguments: bool) -> &'static str {
+    match for_arguments {
+        true => "seccomp: it refuses these arguments of that syscall",
+        false => stopped_by.words(),
     }
 }
 
