@@ -120,7 +120,8 @@ fn thing(act: &ObservedAct<'_>, state: &ProcessState) -> Option<Vec<u8>> {
     }
 }
 
-fn is_command(name: &[u8]) -> bool {
+/// True for the name of a program that tells of the machine and does nothing else.
+pub fn is_command(name: &[u8]) -> bool {
     COMMANDS.iter().any(|one| one.as_bytes() == name)
 }
 

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use turnkey_policy::{Behaviour, Policy};
 
-use super::act::{ActOutcome, ObservedAct, Operation};
+use super::act::{ActOutcome, ObservedAct, Opened, Operation};
+use super::discovery::is_command;
 use super::path_classes::{HOMES, SYSTEM, below_any, is_in, is_in_any, telling_directory};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
@@ -154,12 +155,7 @@ impl FileDiscovery {
 }
 
 impl Detector for FileDiscovery {
-    fn see(
-        &mut self,
-        act: &ObservedAct<'_>,
-        _scene: &ProcessState,
-        tell: &mut dyn FnMut(Sighting),
-    ) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let who = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
             Operation::Executed { file, argv, .. } => {
@@ -182,6 +178,10 @@ impl Detector for FileDiscovery {
                 }
                 // Programs read their settings from such directories.
                 if !lists || path.ends_with(b".d") || !self.is_place(path) {
+                    return;
+                }
+                let process = state.process(&act.event.task);
+                if process.is_some_and(|one| is_its_work(base_name(&one.exe), opened)) {
                     return;
                 }
                 match opened.outcome {
@@ -210,6 +210,16 @@ impl Detector for FileDiscovery {
         while let Some((who, _)) = self.pending.keys().next() {
             self.settle(*who, tell);
         }
+    }
+}
+
+/// True when a program of this name opens a directory for what it is asked, and lists nothing that counts: df(1) opens a mount point,
+/// and find(1) goes through data.
+fn is_its_work(name: &[u8], opened: &Opened<'_>) -> bool {
+    let walks = || WALKERS.iter().any(|one| one.as_bytes() == name);
+    match opened.directory {
+        true => is_in(&opened.path, DATA) && walks(),
+        false => is_command(name),
     }
 }
 

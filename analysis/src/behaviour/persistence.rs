@@ -4,7 +4,8 @@
 //! attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
-//! run made itself goes with it. A repository that git makes gets the hooks of an installed template.
+//! run made itself goes with it. A repository that git makes gets the hooks of an installed template, and hooks in a repository that
+//! the run made itself are new to nobody else.
 
 use std::collections::BTreeSet;
 
@@ -123,13 +124,16 @@ fn lends_its_owner(mode: u32) -> bool {
 /// The directory of a repository's hooks.
 const HOOKS: &[u8] = b"/.git/hooks/";
 
-/// True for a hook that git puts into a repository which it makes: `git init` or `git clone`, where none was, and from a
-/// template that is installed. In one that is there it reads the settings first.
+/// True for a hook in a repository that the run has made; and for one that git puts into a repository which it makes: `git init` or
+/// `git clone`, where none was, and from a template that is installed. In one that is there it reads the settings first.
 fn is_of_a_new_repository(path: &[u8], act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     let at = path.windows(HOOKS.len()).position(|part| part == HOOKS);
     let (Some(at), Some(process)) = (at, state.process(&act.event.task)) else {
         return false;
     };
+    if state.made(&[&path[..at], b"/.git/HEAD"].concat()) {
+        return true;
+    }
     let makes = |word: &Vec<u8>| matches!(&word[..], b"init" | b"clone");
     let is_git = is_installed(&process.exe)
         && base_name(&process.exe) == b"git"

@@ -111,6 +111,36 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
     });
 }
 
+/// df(1) opens a mount point, without `O_DIRECTORY`, and find(1) goes through data as deep as it is told.
+#[test]
+fn what_a_program_opens_for_its_answer_is_no_list() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/df", &["df", "-h", "/"]);
+        story.reads(P, "/").ends(P);
+    });
+    let find = ["find", "/usr/share/zoneinfo", "-maxdepth", "1"];
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/find", &find);
+        story.lists(P, "/usr/share/zoneinfo").ends(P);
+    });
+    discovers_files(|story| {
+        story.exec(P, "/workspace/df2", &["df"]);
+        story.reads(P, "/").ends(P);
+    });
+    discovers_files(|story| {
+        story.exec(P, "/usr/bin/df", &["df"]);
+        story.lists(P, "/etc").ends(P);
+    });
+    discovers_files(|story| {
+        story.exec(P, "/usr/bin/find", &["find", "."]);
+        story.lists(P, "/etc").ends(P);
+    });
+    discovers_files(|story| {
+        story.exec(P, "/workspace/search", &find);
+        story.lists(P, "/usr/share/zoneinfo").ends(P);
+    });
+}
+
 #[test]
 fn places_in_which_programs_look_for_what_they_load_are_no_discovery() {
     for place in [

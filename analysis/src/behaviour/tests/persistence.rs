@@ -128,6 +128,31 @@ fn a_hook_is_of_git_in_a_new_repository_alone() {
     });
 }
 
+/// The head of a repository that the run made is written beside it and renamed; of one that was there, git reads it first.
+#[test]
+fn a_hook_in_a_repository_of_the_runs_own_is_nobody_elses() {
+    let (lock, head) = ("/workspace/r/.git/HEAD.lock", "/workspace/r/.git/HEAD");
+    let hook = "/workspace/r/.git/hooks/commit-msg";
+    is_silent(|story| {
+        story.writes(P, lock).renames(P, lock, head);
+        story.exec(P, "/usr/bin/cat", &["cat"]).writes(P, hook);
+    });
+    names(
+        |story| {
+            story.reads(P, head).writes(P, lock).renames(P, lock, head);
+            story.exec(P, "/usr/bin/cat", &["cat"]).writes(P, hook);
+        },
+        Behaviour::Persistence,
+    );
+    names(
+        |story| {
+            story.writes(P, lock).renames(P, lock, head);
+            story.writes(P, "/workspace/s/.git/hooks/commit-msg");
+        },
+        Behaviour::Persistence,
+    );
+}
+
 #[test]
 fn reading_them_samples_of_git_and_an_installer_are_none() {
     is_silent(|story| {
