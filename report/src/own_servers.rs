@@ -60,3 +60,89 @@ impl OwnServers {
         found_nobody && peer.is_some_and(|peer| self.ports.contains(&peer.port()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{connect, task};
+    use super::*;
+
+    /// A run that listens, successfully or not.
+    fn listening(address: &str, errno: i32) -> OwnServers {
+        let kind = match connect(address, errno) {
+            Kind::Network {
+                address,
+                socket_type,
+                socket,
+                errno,
+                ..
+            } => Kind::Network {
+                act: NetworkAct::Listen,
+                address,
+                socket_type,
+                socket,
+                errno,
+            },
+            other => other,
+        };
+        let mut servers = OwnServers::default();
+        servers.note(&event(kind));
+        servers
+    }
+
+    fn event(kind: Kind) -> Event {
+        Event {
+            seq: 1,
+            time_ns: 0,
+            last_ns: 0,
+            repeated: 0,
+            task: task(1),
+            decision: None,
+            kind,
+        }
+    }
+
+    #[test]
+    fn a_connect_is_explained_by_the_port_on_which_the_run_listens_alone() {
+        let nobody = (Some(Stopper::NetworkNamespace), Some("ECONNREFUSED"));
+        let own = listening("127.0.0.1:8000", 0);
+        for (servers, address, (stopped_by, errno), is_explained) in [
+            (&own, "127.0.0.1:8000", nobody, true),
+            (&own, "[::1]:8000", nobody, true),
+            (&own, "127.0.0.1:8001", nobody, false),
+            (&own, "127.0.0.1:8000", (nobody.0, Some("EPERM")), false),
+            (
+                &own,
+                "10.0.0.1:8000",
+                (Some(Stopper::CgroupProgram), nobody.1),
+                false,
+            ),
+            (
+                &listening("0.0.0.0:8000", 0),
+                "127.0.0.1:8000",
+                nobody,
+                true,
+            ),
+            // It could not listen.
+            (
+                &listening("127.0.0.1:8000", libc::EADDRINUSE),
+                "127.0.0.1:8000",
+                nobody,
+                false,
+            ),
+            // Another host's address is no server of the jail's.
+            (
+                &listening("192.0.2.1:8000", 0),
+                "127.0.0.1:8000",
+                nobody,
+                false,
+            ),
+            (&OwnServers::default(), "127.0.0.1:8000", nobody, false),
+        ] {
+            assert_eq!(
+                servers.explain(address, stopped_by, errno),
+                is_explained,
+                "{address}, {stopped_by:?}, {errno:?}"
+            );
+        }
+    }
+}
