@@ -8,6 +8,7 @@ use turnkey_policy::{
     is_reserved, masks,
 };
 
+use super::given;
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
 use super::{AUTHORITY, EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
@@ -191,7 +192,7 @@ impl RootfsBuilder {
         }
         match host.fact(path) {
             PathFact::Missing if named.optional => Ok(()),
-            PathFact::Missing => Err(PlanError::Missing(path.clone())),
+            PathFact::Missing => Err(given::missing(named, writable)),
             PathFact::Foreign => Err(PlanError::Foreign(path.clone())),
             PathFact::Reserved(real) => Err(PlanError::Reserved(real.clone())),
             PathFact::Special => Err(PlanError::Special(path.clone())),
