@@ -104,6 +104,8 @@ pub struct Plan {
 pub enum RootfsStep {
     /// An empty directory on the root's own tmpfs.
     Directory(PathBuf),
+    /// The same, whose names nobody in the jail can list.
+    Unlisted(PathBuf),
     /// A symlink on the root's own tmpfs.
     Symlink {
         /// The path inside the jail.
@@ -226,6 +228,7 @@ impl RootfsStep {
     pub fn place(&self) -> Option<&Path> {
         match self {
             RootfsStep::Directory(path)
+            | RootfsStep::Unlisted(path)
             | RootfsStep::Late(path)
             | RootfsStep::Terminals(path)
             | RootfsStep::Symlink { path, .. }

@@ -102,6 +102,7 @@ impl RootfsBuilder {
             .collect();
         let is_of_the_root = |step: &RootfsStep| match step {
             RootfsStep::Directory(path)
+            | RootfsStep::Unlisted(path)
             | RootfsStep::Symlink { path, .. }
             | RootfsStep::File { path, .. }
             | RootfsStep::Late(path) => {
@@ -324,6 +325,13 @@ impl RootfsBuilder {
             if self.made.insert(path.to_owned()) {
                 self.steps.push(RootfsStep::Directory(path.to_owned()));
             }
+        }
+    }
+
+    /// A directory in which names are found and none is listed.
+    pub(super) fn unlisted(&mut self, path: &Path) {
+        if self.made.insert(path.to_owned()) {
+            self.steps.push(RootfsStep::Unlisted(path.to_owned()));
         }
     }
 
