@@ -3,6 +3,7 @@
 //! Pure: from a policy, the facts of the host and a command to an ordered list of steps.
 
 mod environment;
+mod given;
 pub mod io;
 pub mod network;
 mod places;
@@ -103,6 +104,8 @@ pub struct Plan {
 pub enum RootfsStep {
     /// An empty directory on the root's own tmpfs.
     Directory(PathBuf),
+    /// The same, whose names nobody in the jail can list.
+    Unlisted(PathBuf),
     /// A symlink on the root's own tmpfs.
     Symlink {
         /// The path inside the jail.
@@ -225,6 +228,7 @@ impl RootfsStep {
     pub fn place(&self) -> Option<&Path> {
         match self {
             RootfsStep::Directory(path)
+            | RootfsStep::Unlisted(path)
             | RootfsStep::Late(path)
             | RootfsStep::Terminals(path)
             | RootfsStep::Symlink { path, .. }
@@ -264,6 +268,16 @@ pub enum PlanError {
         "{0} does not exist on this host; remove it from the profile or mark it `optional = true`"
     )]
     Missing(PathBuf),
+    /// A path of a flag is not.
+    #[error("`{flag} {path}`: there is no such path on this host; {fix}")]
+    MissingGiven {
+        /// The flag.
+        flag: &'static str,
+        /// Its value, made absolute.
+        path: PathBuf,
+        /// The words that help.
+        fix: String,
+    },
     /// Sockets and devices are doors, not files.
     #[error(
         "{0} is a socket, a pipe or a device, and cannot be given to a jail; leave it out, or hand its data in as a file"

@@ -47,6 +47,8 @@ const FEWEST_FILES: u64 = 64;
 pub enum ReplayStep {
     /// mkdirat(2)
     Directory(SplitPath),
+    /// The same, for who knows its names.
+    Unlisted(SplitPath),
     /// symlinkat(2)
     Symlink {
         /// The path inside the jail.
@@ -164,7 +166,9 @@ impl ReplayStep {
     /// The path, as seen from inside.
     pub fn place(&self) -> String {
         let path = match self {
-            ReplayStep::Directory(place) | ReplayStep::Symlink { path: place, .. } => {
+            ReplayStep::Directory(place)
+            | ReplayStep::Unlisted(place)
+            | ReplayStep::Symlink { path: place, .. } => {
                 let (parent, name) = (place.parent.to_string_lossy(), place.name.to_string_lossy());
                 return format!("/{parent}/{name}").replacen("/./", "/", 1);
             }
@@ -318,6 +322,7 @@ impl SourceOpener<'_> {
             }
             RootfsStep::Setting { source, path } => return self.setting(source, path, into),
             RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
+            RootfsStep::Unlisted(path) => ReplayStep::Unlisted(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
                 path: SplitPath::from_absolute(path),
                 text: string(text),

@@ -69,6 +69,14 @@ pub(crate) fn given(overrides: &Overrides) -> (Arc<SourceText>, Vec<GivenFlag>) 
     (source, flags)
 }
 
+impl HostPath {
+    /// True for one that no profile names, but a flag.
+    #[must_use]
+    pub fn is_of_a_flag(&self) -> bool {
+        self.why == WHY
+    }
+}
+
 pub(crate) fn host_path(text: &str) -> Result<HostPath, ValueError> {
     let path = values::absolute_path(text)?;
     Ok(HostPath {

@@ -36,14 +36,38 @@ pub(crate) fn published(text: &str) -> Result<PublishedPort, ValueError> {
         )),
         _ => Err(ValueError::new(
             format!("{text:?} is no port, and no pair of ports"),
-            FORM,
+            match of_docker(text) {
+                Some(port) => format!("write {port}: it is TCP, on the host's loopback alone"),
+                None => FORM.to_owned(),
+            },
         )),
     }
+}
+
+/// The ports of docker's `127.0.0.1:8080:80/tcp`, which says what always holds here.
+fn of_docker(text: &str) -> Option<PublishedPort> {
+    let ports = text.strip_suffix("/tcp").unwrap_or(text);
+    let of_loopback = ["127.0.0.1:", "localhost:"];
+    let rest = of_loopback.iter().find_map(|host| ports.strip_prefix(host));
+    let ports = rest.unwrap_or(ports);
+    (ports != text).then(|| published(ports).ok()).flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_docker_says_besides_is_left_out() {
+        for theirs in ["8080:80/tcp", "127.0.0.1:8080:80", "localhost:8080:80/tcp"] {
+            let wrong = published(theirs).unwrap_err();
+            assert!(wrong.help.starts_with("write 8080:80: "), "{theirs}");
+        }
+        for other in ["8080:80/udp", "0.0.0.0:8080:80"] {
+            let wrong = published(other).unwrap_err();
+            assert!(wrong.help.starts_with("write PORT"), "{other}");
+        }
+    }
 
     #[test]
     fn a_port_is_the_same_on_both_sides_unless_two_are_given() {

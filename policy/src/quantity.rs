@@ -1,5 +1,7 @@
 //! Sizes, shares of processors and durations, as profiles and flags write them.
 
+mod meant;
+
 use std::time::Duration;
 
 /// An error in a quantity.
@@ -11,7 +13,7 @@ pub struct QuantityError {
     /// The form that was expected.
     pub what: &'static str,
     /// The fix: what to write instead.
-    pub help: &'static str,
+    pub help: String,
 }
 
 const SIZE_UNITS: &[(&str, u64)] = &[
@@ -28,21 +30,17 @@ const DURATION_UNITS: &[(&str, u64)] = &[("h", 3_600_000), ("ms", 1), ("m", 60_0
 /// # Errors
 /// When the text is something else, or more than 64 bits hold.
 pub fn parse_size(text: &str) -> Result<u64, QuantityError> {
+    const FORM: &str = "write bytes, or a number with K, M, G or T, such as 256M";
+    size(text).ok_or_else(|| wrong(text, "a size", FORM, meant::size(text)))
+}
+
+fn size(text: &str) -> Option<u64> {
     let (digits, unit) = split_unit(text);
     let factor = match unit {
         "" => Some(1),
-        _ => SIZE_UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .map(|(_, factor)| *factor),
+        _ => factor(SIZE_UNITS, unit),
     };
-    scale(digits, factor).ok_or_else(|| {
-        wrong(
-            text,
-            "a size",
-            "write bytes, or a number with K, M, G or T, such as 256M",
-        )
-    })
+    scale(digits, factor)
 }
 
 /// Parses percent of one processor: `"100%"`.
@@ -50,16 +48,13 @@ pub fn parse_size(text: &str) -> Result<u64, QuantityError> {
 /// # Errors
 /// When the text is something else.
 pub fn parse_percent(text: &str) -> Result<u32, QuantityError> {
+    const FORM: &str = "write a percentage such as 100% or 250%";
+    percent(text).ok_or_else(|| wrong(text, "a share of processors", FORM, meant::percent(text)))
+}
+
+fn percent(text: &str) -> Option<u32> {
     let digits = text.strip_suffix('%').filter(|digits| is_number(digits));
-    digits
-        .and_then(|digits| digits.parse().ok())
-        .ok_or_else(|| {
-            wrong(
-                text,
-                "a share of processors",
-                "write a percentage such as 100% or 250%",
-            )
-        })
+    digits.and_then(|digits| digits.parse().ok())
 }
 
 /// Parses a duration: `"500ms"`, `"30s"`, `"2m"`, `"1h"`.
@@ -67,20 +62,19 @@ pub fn parse_percent(text: &str) -> Result<u32, QuantityError> {
 /// # Errors
 /// When the text is something else.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    const FORM: &str = "write a number with ms, s, m or h, such as 30s";
+    duration(text).ok_or_else(|| wrong(text, "a duration", FORM, meant::duration(text)))
+}
+
+fn duration(text: &str) -> Option<Duration> {
     let (digits, unit) = split_unit(text);
-    let factor = DURATION_UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor);
-    scale(digits, factor)
-        .map(Duration::from_millis)
-        .ok_or_else(|| {
-            wrong(
-                text,
-                "a duration",
-                "write a number with ms, s, m or h, such as 30s",
-            )
-        })
+    scale(digits, factor(DURATION_UNITS, unit)).map(Duration::from_millis)
+}
+
+fn factor(units: &[(&str, u64)], unit: &str) -> Option<u64> {
+    let mut units = units.iter();
+    let found = units.find(|(name, _)| *name == unit);
+    found.map(|(_, factor)| *factor)
 }
 
 /// Parses a count: `"50"`.
@@ -91,7 +85,7 @@ pub fn parse_count(text: &str) -> Result<u32, QuantityError> {
     Some(text)
         .filter(|text| is_number(text))
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| wrong(text, "a count", "write a whole number such as 50"))
+        .ok_or_else(|| wrong(text, "a count", "write a whole number such as 50", None))
 }
 
 /// Writes bytes in the largest unit that divides them: what [`parse_size`] reads.
@@ -130,11 +124,16 @@ fn scale(digits: &str, factor: Option<u64>) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor?)
 }
 
-fn wrong(text: &str, what: &'static str, help: &'static str) -> QuantityError {
+fn wrong(text: &str, what: &'static str, form: &str, meant: Option<String>) -> QuantityError {
+    let meant = meant.map(|meant| format!("write {meant}: "));
+    let form = form
+        .strip_prefix("write ")
+        .filter(|_| meant.is_some())
+        .unwrap_or(form);
     QuantityError {
         text: text.to_owned(),
         what,
-        help,
+        help: format!("{}{form}", meant.unwrap_or_default()),
     }
 }
 
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(error.to_string(), r#""256MB" is not a size"#);
         assert_eq!(
             error.help,
-            "write bytes, or a number with K, M, G or T, such as 256M"
+            "write 256M: bytes, or a number with K, M, G or T, such as 256M"
         );
     }
 

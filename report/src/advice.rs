@@ -240,11 +240,22 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
         }
         _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
         _ if is_missing && is_too_much_to_show(place) => Opening::Whole(BELOW.to_owned()),
-        _ if stopped_by == Stopper::Mounts && place.parent() == Some(Path::new("/")) => {
-            Opening::Flag("--root-mode overlay".to_owned())
+        _ if stopped_by == Stopper::Mounts && is_of_the_system(place) => {
+            Opening::Flag(WRITABLE_ROOT.to_owned())
         }
         _ => Opening::Flag(path_flag(path, access)?),
     })
+}
+
+/// The flag that makes each place of the jail's own tree writable, and changes nothing of the host.
+pub const WRITABLE_ROOT: &str = "--root-mode overlay";
+
+/// True for what lies at the root or in a directory of the system's: no advice has a program write the host's.
+fn is_of_the_system(path: &Path) -> bool {
+    const SYSTEM: [&str; 9] = [
+        "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot",
+    ];
+    path.parent() == Some(Path::new("/")) || SYSTEM.iter().any(|tree| path.starts_with(tree))
 }
 
 /// The line of a profile that shows more of `/proc` than the jail's processes.
@@ -272,6 +283,21 @@ fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
         ("--read", path)
     };
     is_plain(path).then(|| format!("{flag} {}", quote(path)))
+}
+
+/// The advice for a host that lacks the paths `absent`, which are to be made: only their directory can be given.
+pub fn of_what_is_there(advice: &str, absent: &[String]) -> String {
+    let flag = |path: &str| format!("--write {}", quote(path));
+    let is_for = |path: &&String| {
+        let rest = advice.strip_prefix(&flag(path));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '\n']))
+    };
+    let path = absent.iter().find(is_for);
+    let above = path.and_then(|path| Some((path, Path::new(path).parent()?.to_str()?)));
+    match above {
+        Some((path, above)) => advice.replacen(&flag(path), &flag(above), 1),
+        None => advice.to_owned(),
+    }
 }
 
 fn is_plain(path: &str) -> bool {

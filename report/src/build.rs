@@ -222,6 +222,8 @@ impl Report {
             events,
             on_host: Vec::new(),
             on_host_to_write: Vec::new(),
+            repository_left: None,
+            programs_left: Vec::new(),
             variables_left: Vec::new(),
             served: None,
             brought_in: Vec::new(),

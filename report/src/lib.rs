@@ -58,6 +58,7 @@ mod schema;
 mod schema_validator;
 
 pub use act::{accesses, address_text, asked};
+pub use advice::of_what_is_there;
 pub use aggregate::{Aggregator, Observations};
 pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};
@@ -69,13 +70,14 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting, Host,
-    LeftVariable, LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status, Verdict,
-    WatcherPlace,
+    Attachment, BroughtIn, Exit, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting,
+    Host, LeftProgram, LeftVariable, LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status,
+    Verdict, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};
+pub use stopper::Stopper;
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};
 
 /// The JSON Schema of reports, as `docs/` holds it.

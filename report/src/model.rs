@@ -31,7 +31,7 @@ pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
-pub use origin::{BroughtIn, LeftVariable, LoweredLimit, ServedFor};
+pub use origin::{BroughtIn, LeftProgram, LeftVariable, LoweredLimit, ServedFor};
 pub use sink::Sink;
 pub use sinkhole::{Sinkhole, SinkholeConversation};
 pub use static_look::{StaticFinding, StaticGround, StaticImport, StaticLook};
@@ -155,6 +155,12 @@ pub struct Report {
     /// Directories of the host that the jail does not have, and in which a program that failed was to write: the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host_to_write: Vec<String>,
+    /// The repository around the workspace, where git failed outside of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository_left: Option<String>,
+    /// Programs of the caller's PATH that a program which failed was to start, and did not find: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs_left: Vec<LeftProgram>,
     /// Variables of the caller's about proxies and certificates that a program which failed did not have, and may have needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables_left: Vec<LeftVariable>,

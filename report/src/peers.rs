@@ -15,18 +15,27 @@ use super::text::quote;
 /// The file of name servers to ask, resolv.conf(5).
 const NAME_SERVERS: &str = "/etc/resolv.conf";
 
+const HTTPS: u16 = 443;
 /// The schemes of addresses that people type, and the port of each (services(5)).
 const SCHEMES: [(&str, u16); 9] = [
     ("ftp", 21),
     ("git", 9418),
     ("http", 80),
-    ("https", 443),
+    ("https", HTTPS),
     ("ldaps", 636),
     ("postgresql", 5432),
     ("ssh", 22),
     ("ws", 80),
     ("wss", 443),
 ];
+
+/// Programs that fetch packages, over HTTPS alone unless they are told an address with another scheme.
+const FETCHERS: [&str; 17] = [
+    "bundle", "bundler", "cargo", "composer", "conda", "deno", "gem", "go", "npm", "npx", "pip",
+    "pip3", "pipx", "pnpm", "poetry", "uv", "yarn",
+];
+/// Words of a command line among which the program's name is, behind an interpreter's.
+const FIRST_WORDS: usize = 3;
 
 /// The advice where nothing says whom.
 pub const ANYBODY: &str =
@@ -241,10 +250,14 @@ fn host(word: &str) -> Option<String> {
     (is_name && !is_address).then(|| format!("{name}:{port}"))
 }
 
-/// The port of a program that is named after what it speaks, such as ssh(1).
+/// The port of a program that is named after what it speaks, such as ssh(1), or that fetches packages.
 fn port_of_program(argv: &[String]) -> Option<u16> {
-    let program = argv.first()?;
-    let name = program.rsplit('/').next()?;
+    let mut names = (argv.iter().take(FIRST_WORDS)).filter_map(|word| word.rsplit('/').next());
+    let name = names.next()?;
+    let fetches = |name: &str| FETCHERS.contains(&name);
+    if fetches(name) || names.any(fetches) {
+        return Some(HTTPS);
+    }
     // git(1) speaks its own protocol least of all.
     port_of(name).filter(|_| name != "git")
 }
@@ -285,6 +298,15 @@ mod tests {
         let advice =
             |program| to_allow(&words(&[program, "git@a.example"]), &words(&["a.example"]));
         assert_eq!(advice("/usr/bin/ssh"), "--allow a.example:22");
+        for fetching in [
+            &["/opt/venv/bin/python3", "/opt/venv/bin/pip", "download"][..],
+            &["python3", "-m", "pip"],
+            &["node", "/usr/bin/npm"],
+            &["cargo", "add"],
+        ] {
+            let advice = to_allow(&words(fetching), &words(&["a.example"]));
+            assert_eq!(advice, "--allow a.example:443", "{fetching:?}");
+        }
         for other in ["/usr/bin/client", "git"] {
             assert!(advice(other).contains(ANY_PORT), "{other}");
         }

@@ -146,14 +146,15 @@ impl Attribution {
     /// An open or an exec of `path` that the kernel answered with `errno` (0 for success).
     pub fn file(&self, path: &[u8], errno: i32) -> Outcome {
         let place = self.tree.place(path);
-        // A directory of what is known by name, or a file that its permissions close: the first is why a
-        // profile says so, and the second is rare among what everybody may run.
+        // A directory of what is known by name, which is why a profile says so, or a file that its permissions close, which is rare.
         let granted = matches!(place, Place::Granted | Place::Relative);
         match errno {
             0 => Outcome::Allowed,
             _ if !self.has_layers => Outcome::Failed,
             libc::EROFS => Outcome::Denied(Stopper::Mounts),
             libc::ENOENT if place == Place::Outside => Outcome::Denied(Stopper::MountNamespace),
+            // Of the host's a jail has nothing there; its own directories have names that are not listed.
+            libc::EACCES if path.starts_with(b"/sys") => Outcome::Denied(Stopper::MountNamespace),
             libc::EACCES if !granted => Outcome::Denied(Stopper::Landlock),
             libc::EACCES | libc::EPERM => Outcome::Denied(Stopper::FilePermissions),
             _ => Outcome::Failed,

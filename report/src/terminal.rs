@@ -250,6 +250,10 @@ impl<W: Write> Page<'_, W> {
     /// Writes the acts that a layer stopped although no rule speaks of them.
     fn unruled(&mut self, report: &Report) -> io::Result<()> {
         let blocked = blocked::all(report);
+        if let Some(words) = blocked::done_without(&blocked) {
+            self.line(&format!("turnkey: {words}"))?;
+        }
+        let blocked: Vec<_> = blocked::that_matter(blocked).collect();
         for row in blocked.iter().take(UNRULED) {
             let times = if row.count > 1 {
                 format!(" ({} times)", row.count)

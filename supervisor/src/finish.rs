@@ -21,7 +21,7 @@ use crate::run::{FinishedRun, RunRequest};
 use crate::settle::SettledPolicy;
 use crate::supervise::RunCourse;
 use crate::toolchain::ToolchainNeed;
-use crate::{caller_variables, machine, missing_hint};
+use crate::{caller_variables, machine, missing_hint, programs_left, repository_left};
 
 /// The outcome of a run, or of one that did not start.
 pub struct RunOutcome {
@@ -157,6 +157,8 @@ pub fn finish(
     report.terminal = request.terminal.is_some() && report.error.is_none();
     request.by_its_rights(|| {
         missing_hint::note(&mut report, &settled.policy);
+        repository_left::note(&mut report, &request.directory);
+        programs_left::note(&mut report, &settled.policy, &request.directory);
         caller_variables::note(&mut report, &settled.policy, &request.directory.environment);
     })?;
     if request.redact {

@@ -1,16 +1,19 @@
 //! Paths that a program looked for in vain, and the host has: the most common reason why a
 //! harmless program fails in a jail, and one that no layer reports as a refusal.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use turnkey_analysis::behaviour::SECRETS;
 use turnkey_facts::Event;
 use turnkey_policy::{AttemptKind, Glob, Policy, Rule, RuleAction, Severity};
-use turnkey_report::{FileAccess, Report, Status};
+use turnkey_report::{FileAccess, Report, Status, Stopper, of_what_is_there};
 
 /// Paths named at most.
 const MOST: usize = 5;
+/// Paths to be made that are named at most.
+const MOST_TO_BE_MADE: usize = 256;
 /// Trees that programs probe all the time and do without.
 const PROBED: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/selinux", "/etc/selinux"];
 
@@ -84,6 +87,17 @@ impl AdvisoryRule {
 /// Notes it in the report of a program that failed by itself. One that succeeded needed nothing, and one that was
 /// ended did not fail for that.
 pub fn note(report: &mut Report, policy: &Policy) {
+    let absent = to_be_made(report);
+    for violation in &mut report.violations {
+        violation.advice = of_what_is_there(&violation.advice, &absent);
+    }
+    for advice in report
+        .file_operations
+        .iter_mut()
+        .filter_map(|row| row.advice.as_mut())
+    {
+        *advice = of_what_is_there(advice, &absent);
+    }
     if has_failed_by_itself(report) {
         let paths = missing(report, |path| path.exists());
         report.on_host = paths.into_iter().map(str::to_owned).collect();
@@ -122,6 +136,23 @@ fn to_write(report: &Report, policy: &Policy) -> Vec<String> {
         }
     }
     places
+}
+
+/// Paths that a layer kept from being written, and that are to be made in a directory of the host, each once.
+fn to_be_made(report: &Report) -> Vec<String> {
+    let refused = report.file_operations.iter().filter(|row| {
+        matches!(row.stopped_by, Some(Stopper::Mounts | Stopper::Landlock))
+            && row.access.contains(&FileAccess::Write)
+    });
+    let absent = refused
+        .filter_map(|row| row.path.clone())
+        .filter(|path| path.starts_with('/') && !path.contains('\\'))
+        .filter(|path| {
+            let path = Path::new(path);
+            path.symlink_metadata().is_err() && path.parent().is_some_and(Path::is_dir)
+        });
+    let absent: BTreeSet<String> = absent.take(MOST_TO_BE_MADE).collect();
+    absent.into_iter().collect()
 }
 
 /// True for a path that is as it was, without an escape, and needs no quotes.

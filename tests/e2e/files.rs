@@ -65,11 +65,29 @@ fn processors_are_counted_as_the_jail_has_them() {
     for (share, count) in [(100, 1), (150, hosts.min(2)), (100 * hosts, hosts)] {
         let ran = Run::new()
             .option(&format!("--unmonitored --cpu {share}%"))
-            .shell("getconf _NPROCESSORS_ONLN; find /sys -type f | wc -l");
+            .shell("getconf _NPROCESSORS_ONLN; find /sys/devices/system/cpu -type f | wc -l");
         ran.expect(
             ran.stdout == format!("{count}\n3\n"),
             "and the lists are all there is",
         );
+    }
+}
+
+/// Who looks for the host's hardware finds nothing to list; who counts processors finds what it asks for.
+#[test]
+fn what_is_made_in_sys_is_found_by_name_and_not_listed() {
+    for option in ["--cpu 100%", "--root-mode overlay", "--user root"] {
+        let ran = Run::new().option("--unmonitored").option(option).shell(
+            "for place in /sys /sys/devices /sys/devices/system; do ls $place 2> /dev/null && echo $place listed; done
+             cat /sys/devices/system/cpu/online; getconf _NPROCESSORS_ONLN; python3 -c 'import os; print(os.cpu_count())'; \
+             lscpu | grep -c ^CPU.s.:; mkdir /sys/made 2> /dev/null && ls -d /sys/made",
+        );
+        let made = if option.contains("overlay") {
+            "/sys/made\n"
+        } else {
+            ""
+        };
+        ran.expect(ran.stdout == format!("0\n1\n1\n1\n{made}"), option);
     }
 }
 

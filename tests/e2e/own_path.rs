@@ -136,6 +136,27 @@ fn a_subdirectory_brings_its_repository() {
 }
 
 #[test]
+fn git_in_a_part_of_a_repository_is_told_how_to_bring_it() {
+    let status = |run: Run| {
+        let place = run.path().display().to_string();
+        let (made, _) = outside("git", &["init", "--quiet", &place]);
+        assert!(made.success(), "the control: git makes one");
+        let mut command = run.command(&["git", "status"]);
+        command.current_dir(run.path().join("src"));
+        let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        (place, finish(streams.spawn().unwrap()))
+    };
+    let part = || Run::new().file("src/file", "");
+    let (place, failed) = status(part());
+    let told = String::from_utf8_lossy(&failed.stderr);
+    let said =
+        format!("the repository {place}, which is not in the jail: --workdir-root git brings it");
+    assert!(told.contains(&said), "{told}");
+    let (_, found) = status(part().option("--workdir-root git"));
+    assert_eq!(found.status.code(), Some(0));
+}
+
+#[test]
 fn what_is_mounted_below_the_workspace_is_named_when_it_is_not_inside() {
     let run = Run::new().file("nest/in/beneath", "");
     let place = run.path().join("nest/in");

@@ -112,6 +112,30 @@ fn a_published_server_of_an_ordinary_user_is_reached_from_loopback_alone() {
     unprivileged(a_server_is_reached_from_loopback_alone);
 }
 
+/// Who starts a server and waits for it in vain is told the flag by which it is reached.
+#[test]
+fn a_server_that_nobody_reached_is_told_with_its_port() {
+    let said = "nobody outside of the jail reaches it: --publish 8000 leads there";
+    for (program, wall, told) in [
+        (
+            &[
+                "python3",
+                "-m",
+                "http.server",
+                "--bind",
+                "127.0.0.1",
+                "8000",
+            ][..],
+            "1s",
+            true,
+        ),
+        (&["sleep", "9"], "500ms", false),
+    ] {
+        let ran = Run::new().option(&format!("--wall {wall}")).run(program);
+        ran.expect(ran.stderr.contains(said) == told, "a server");
+    }
+}
+
 #[test]
 fn a_port_that_is_taken_ends_the_run_before_it_starts_and_the_advice_helps() {
     network_of_its_own();

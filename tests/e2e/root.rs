@@ -251,14 +251,14 @@ fn j05_j06_own_directories_that_are_symlinks_or_fakes_are_not_looked_at() {
     assert_eq!(naively(&mount), "made\n");
     let before = fingerprint(victim.path());
     let ran = rootfs.run().shell(
-        "touch /tmp/x /workspace/x; cat /proc/self/comm; cat /proc/mounts; ls -d /sys/* /run",
+        "touch /tmp/x /workspace/x; cat /proc/self/comm; cat /proc/mounts; ls -d /sys/* /sys/devices/system/cpu /run",
     );
     ran.expect(
         ran.stdout.starts_with("cat\n") && ran.stdout.contains("none /proc proc ro"),
         "a real procfs",
     );
     ran.expect(
-        ran.stdout.ends_with("\n/sys/devices\n") && !ran.stdout.contains("/run\n"),
+        ran.stdout.ends_with("\n/sys/devices/system/cpu\n") && !ran.stdout.contains("/run\n"),
         "no such place, and no link to the victim",
     );
     ran.expect(

@@ -96,6 +96,48 @@ fn a_venv_is_brought_in_whole_or_named_in_the_error() {
     }
 }
 
+/// A toolchain is the command's alone: what a shell starts is told with the flags by which it is found.
+#[test]
+fn a_program_that_a_shell_does_not_find_is_brought_in_by_the_flags_that_are_told() {
+    let home = Home::new();
+    home.file("kit/bin/kit-tool", b"#!/bin/sh\necho started\n");
+    let path = format!("{}:/usr/bin:/bin", home.path("kit/bin").display());
+    let run = |options: &[&str], program: &[&str]| {
+        let mut run = Run::new();
+        for option in options {
+            run = run.option(option);
+        }
+        let mut command = run.command(program);
+        command.env("PATH", &path).env("HOME", home.keep.path());
+        let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(streams.spawn().expect("turnkey can be started"))
+    };
+    let python = "import subprocess; subprocess.run(['kit-tool'])";
+    for program in [
+        &["sh", "-c", "cd /tmp && kit-tool --help"][..],
+        &["/usr/bin/python3", "-c", python],
+    ] {
+        let failed = run(&[], program);
+        let told = text(&failed.stderr);
+        let line = told.lines().find_map(|line| {
+            line.strip_prefix("turnkey: kit-tool is on your PATH, and not on the jail's: ")
+        });
+        let flags = line.and_then(|line| line.strip_suffix(" bring it in"));
+        let found = run(&[flags.unwrap_or_else(|| panic!("{told}"))], program);
+        assert_eq!(text(&found.stdout), "started\n", "{}", text(&found.stderr));
+    }
+    for program in [
+        &["sh", "-c", "no-such-tool"][..],
+        &["sh", "-c", "kit-tool; exit 0"],
+    ] {
+        let told = text(&run(&[], program).stderr);
+        assert!(
+            !told.contains("on your PATH"),
+            "nowhere, or done without: {told}"
+        );
+    }
+}
+
 #[test]
 fn a_venv_brings_nothing_to_what_asks_for_no_python() {
     let home = Home::new();

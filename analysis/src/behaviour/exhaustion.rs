@@ -1,6 +1,8 @@
 //! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached; and fork bombs, which are refused
 //! tasks again and again, or fork generation after generation of the same program until none is left.
 
+use std::collections::BTreeSet;
+
 use turnkey_policy::Behaviour;
 
 use super::act::ObservedAct;
@@ -26,19 +28,38 @@ pub struct End {
 
 /// Generations of one program that no work needs: a shell nests two or three, a pool of workers is one.
 const GENERATIONS: usize = 4;
+/// Processes of so late a generation that live at once: a script may nest one deeply, which ends before the next begins.
+const TOGETHER: usize = 4;
 
-/// Remembers the most generations of forks without a program between them.
+/// Remembers the most generations of forks without a program between them, and how many of the late ones lived at once.
 #[derive(Debug, Default)]
 pub struct Exhaustion {
     generations: usize,
+    late: BTreeSet<(u32, u64)>,
+    together: usize,
 }
 
 impl Detector for Exhaustion {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, _: &mut dyn FnMut(Sighting)) {
-        if matches!(act.event.kind, Kind::Fork { .. }) {
-            let parent = state.process(&act.event.task);
-            let generation = parent.map_or(0, |parent| parent.generations) + 1;
-            self.generations = self.generations.max(generation);
+        let task = &act.event.task;
+        match act.event.kind {
+            Kind::Fork {
+                child_pid,
+                child_start_ns,
+                ..
+            } => {
+                let parent = state.process(task);
+                let generation = parent.map_or(0, |parent| parent.generations) + 1;
+                self.generations = self.generations.max(generation);
+                if generation >= GENERATIONS && self.late.len() < TOGETHER {
+                    self.late.insert((child_pid, child_start_ns));
+                    self.together = self.together.max(self.late.len());
+                }
+            }
+            Kind::Exec { .. } | Kind::Exit { .. } => {
+                self.late.remove(&(task.pid, task.start_ns));
+            }
+            _ => {}
         }
     }
 
@@ -52,7 +73,7 @@ impl Detector for Exhaustion {
             tell(Sighting::new(Behaviour::Exhaustion, steps));
         }
         let grown = end.refused_tasks.as_ref();
-        let grown = grown.filter(|_| self.generations >= GENERATIONS);
+        let grown = grown.filter(|_| self.together >= TOGETHER);
         let grown =
             grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
         if let Some(words) = end.bombed.clone().or(grown) {

@@ -1,10 +1,10 @@
 //! The state: the processes of the jail, what each runs, and what it has had to do with the
 //! network.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
-use turnkey_policy::NetworkMode;
+use turnkey_policy::{AttemptKind, NetworkMode};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::path_classes::{PathClasses, Traits};
@@ -45,8 +45,8 @@ pub struct ObservedProcess {
 #[derive(Debug, Default)]
 pub struct ProcessState {
     processes: HashMap<(u32, u64), ObservedProcess>,
-    made: HashSet<Vec<u8>>,
-    found: HashSet<Vec<u8>>,
+    made: BTreeSet<Vec<u8>>,
+    found: BTreeSet<Vec<u8>>,
     places: PathClasses,
     /// Loopback leads nowhere but to the jail itself.
     own_loopback: bool,
@@ -173,6 +173,13 @@ impl ProcessState {
             }
             Operation::Opened(opened) if opened.done() => insert(&mut self.found, &opened.path),
             Operation::Changed {
+                on: AttemptKind::Rename,
+                path,
+                new: Some(new),
+                outcome: ActOutcome::Done,
+                ..
+            } if !self.made.contains(&**path) => self.move_made(path, new),
+            Operation::Changed {
                 path,
                 new: Some(new),
                 outcome: ActOutcome::Done,
@@ -203,6 +210,21 @@ impl ProcessState {
         }
     }
 
+    /// Files that the run made in a directory go with it under its new name.
+    fn move_made(&mut self, directory: &[u8], new: &[u8]) {
+        let below = [directory, b"/"].concat();
+        let moved = self.made.range(below.clone()..);
+        let moved = moved.take_while(|path| path.starts_with(&below));
+        let moved: Vec<Vec<u8>> = moved.cloned().collect();
+        for path in moved {
+            self.made.remove(&path);
+            let path = [new, &path[directory.len()..]].concat();
+            if !self.found.contains(&path) {
+                self.made.insert(path);
+            }
+        }
+    }
+
     fn entry(&mut self, key: (u32, u64)) -> Option<&mut ObservedProcess> {
         let room = self.processes.len() < PROCESSES;
         if !room && !self.processes.contains_key(&key) {
@@ -212,7 +234,7 @@ impl ProcessState {
     }
 }
 
-fn insert(paths: &mut HashSet<Vec<u8>>, path: &[u8]) {
+fn insert(paths: &mut BTreeSet<Vec<u8>>, path: &[u8]) {
     if paths.len() < PATHS && !paths.contains(path) {
         paths.insert(path.to_vec());
     }

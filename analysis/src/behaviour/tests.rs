@@ -236,6 +236,26 @@ fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
     );
 }
 
+/// Own files lend their names to nobody's: not in a directory that is renamed, nor by a name that they had before.
+#[test]
+fn the_callers_files_are_lost_under_any_name_of_their_directory() {
+    for place in ["/workspace/moved", "/workspace/own"] {
+        names(
+            |story| {
+                for name in HOME {
+                    story.writes(P, &format!("/workspace/own/{name}"));
+                }
+                story.renames(P, "/workspace/own", "/workspace/other");
+                story.renames(P, "/workspace/docs", place);
+                for name in HOME {
+                    story.deletes(P, &format!("{place}/{name}"));
+                }
+            },
+            Behaviour::MassChange,
+        );
+    }
+}
+
 #[test]
 fn a_formatter_a_clean_build_and_own_files_are_none() {
     is_silent(|story| {
@@ -257,6 +277,16 @@ fn a_formatter_a_clean_build_and_own_files_are_none() {
         for name in HOME {
             story.writes(P, &format!("/workspace/{name}"));
             story.deletes(P, &format!("/workspace/{name}"));
+        }
+    });
+    // As pip does with the package that it replaces.
+    is_silent(|story| {
+        for name in HOME {
+            story.writes(P, &format!("/workspace/lib/package/{name}"));
+        }
+        story.renames(P, "/workspace/lib/package", "/workspace/lib/~ackage");
+        for name in HOME {
+            story.deletes(P, &format!("/workspace/lib/~ackage/{name}"));
         }
     });
     is_silent(|story| {
@@ -389,9 +419,23 @@ fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
             .map(|found| found.behaviour)
             .collect::<Vec<_>>()
     };
-    assert_eq!(grown(4, &end), [Behaviour::ForkBomb]);
-    assert_eq!(grown(3, &end), []);
+    assert_eq!(grown(7, &end), [Behaviour::ForkBomb]);
+    assert_eq!(grown(6, &end), []);
     assert_eq!(grown(9, &End::default()), []);
+    // Shells of a start script, one in the other, which are gone when a pool of workers meets the limit.
+    let mut story = Story::new();
+    for _ in 0..9 {
+        for one in 0..4 {
+            story.fork(P + one, P + one + 1);
+        }
+        for one in (1..=4).rev() {
+            story.ends(P + one);
+        }
+    }
+    for one in 0..60 {
+        story.fork(P, P + 100 + one);
+    }
+    assert_eq!(story.ended(&end), []);
     // A program that is started is no generation of the one before.
     let mut story = Story::new();
     for one in 0..9 {

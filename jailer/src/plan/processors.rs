@@ -10,6 +10,8 @@ use turnkey_policy::{NamedLimits, Policy};
 use super::rootfs::RootfsBuilder;
 use crate::landlock::PathUse;
 
+/// The directories above, which have nothing else: programs that list them would take it for the host's hardware.
+const ABOVE: [&str; 3] = ["/sys", "/sys/devices", "/sys/devices/system"];
 /// The directory of the kernel's lists of processors.
 const PLACE: &str = "/sys/devices/system/cpu";
 /// Lists of which a jail has its own: of processors that work, that are there, and that could be.
@@ -19,6 +21,9 @@ impl RootfsBuilder {
     /// Lists of as many processors as the jail has on a host with `cpus` of them.
     pub(super) fn processors(&mut self, policy: &Policy, cpus: usize) {
         let share = NamedLimits::of(policy.limits.memory, policy.limits.cpu, cpus).cpus;
+        for above in ABOVE {
+            self.unlisted(Path::new(above));
+        }
         let place = Path::new(PLACE);
         for name in LISTS {
             self.file(&place.join(name), list(share).into_bytes());

@@ -8,6 +8,7 @@ use turnkey_policy::{
     is_reserved, masks,
 };
 
+use super::given;
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
 use super::{AUTHORITY, EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
@@ -101,6 +102,7 @@ impl RootfsBuilder {
             .collect();
         let is_of_the_root = |step: &RootfsStep| match step {
             RootfsStep::Directory(path)
+            | RootfsStep::Unlisted(path)
             | RootfsStep::Symlink { path, .. }
             | RootfsStep::File { path, .. }
             | RootfsStep::Late(path) => {
@@ -191,7 +193,7 @@ impl RootfsBuilder {
         }
         match host.fact(path) {
             PathFact::Missing if named.optional => Ok(()),
-            PathFact::Missing => Err(PlanError::Missing(path.clone())),
+            PathFact::Missing => Err(given::missing(named, writable)),
             PathFact::Foreign => Err(PlanError::Foreign(path.clone())),
             PathFact::Reserved(real) => Err(PlanError::Reserved(real.clone())),
             PathFact::Special => Err(PlanError::Special(path.clone())),
@@ -323,6 +325,13 @@ impl RootfsBuilder {
             if self.made.insert(path.to_owned()) {
                 self.steps.push(RootfsStep::Directory(path.to_owned()));
             }
+        }
+    }
+
+    /// A directory in which names are found and none is listed.
+    pub(super) fn unlisted(&mut self, path: &Path) {
+        if self.made.insert(path.to_owned()) {
+            self.steps.push(RootfsStep::Unlisted(path.to_owned()));
         }
     }
 

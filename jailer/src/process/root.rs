@@ -141,12 +141,16 @@ impl<'a> RootAssembler<'a> {
         }
     }
 
+    fn directory(&mut self, place: &SplitPath, mode: u32) -> Result<(), Errno> {
+        let mode = Mode::from_bits_truncate(mode);
+        nix::sys::stat::mkdirat(self.parent(place)?, place.name.as_c_str(), mode)
+    }
+
     fn replay(&mut self, step: &'a ReplayStep) -> Result<(), Errno> {
         match step {
-            ReplayStep::Directory(place) => {
-                let mode = Mode::from_bits_truncate(0o755);
-                nix::sys::stat::mkdirat(self.parent(place)?, place.name.as_c_str(), mode)
-            }
+            ReplayStep::Directory(place) => self.directory(place, 0o755),
+            // The jail's user owns it. Where the tree can be written, so can this.
+            ReplayStep::Unlisted(place) => self.directory(place, 0o311),
             ReplayStep::Symlink { path, text } => {
                 nix::unistd::symlinkat(text.as_c_str(), self.parent(path)?, path.name.as_c_str())
             }

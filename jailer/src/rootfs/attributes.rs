@@ -22,6 +22,7 @@ impl RootfsStep {
     pub fn attributes(&self) -> u64 {
         match self {
             RootfsStep::Directory(_)
+            | RootfsStep::Unlisted(_)
             | RootfsStep::Symlink { .. }
             | RootfsStep::File { .. }
             | RootfsStep::Late(_)

@@ -296,20 +296,23 @@ fn layers_without_a_rule_name_their_flag() {
     };
     let at_the_top = for_layer(Stopper::Mounts, &file("/wt", vec![FileAccess::Write]), None);
     assert_eq!(at_the_top.as_deref(), Some("--root-mode overlay"));
-    let write = file("/usr/a b", vec![FileAccess::Write]);
+    let of_the_system = file("/usr/bin/env", vec![FileAccess::Write]);
+    let advice = for_layer(Stopper::Mounts, &of_the_system, None);
+    assert_eq!(advice.as_deref(), Some("--root-mode overlay"));
+    let write = file("/srv/a b", vec![FileAccess::Write]);
     assert_eq!(
         for_layer(Stopper::Mounts, &write, None).as_deref(),
-        Some("--write '/usr/a b'")
+        Some("--write '/srv/a b'")
     );
     // Reading a file permits none of these; a name is its directory's.
     for (access, flag) in [
-        (FileAccess::Unlink, Some("--write /usr/bin")),
-        (FileAccess::Rename, Some("--write /usr/bin")),
-        (FileAccess::Chmod, Some("--write /usr/bin/env")),
-        (FileAccess::Attribute, Some("--write /usr/bin/env")),
+        (FileAccess::Unlink, Some("--write /srv/bin")),
+        (FileAccess::Rename, Some("--write /srv/bin")),
+        (FileAccess::Chmod, Some("--write /srv/bin/env")),
+        (FileAccess::Attribute, Some("--write /srv/bin/env")),
         (FileAccess::Link, None),
     ] {
-        let change = file("/usr/bin/env", vec![access]);
+        let change = file("/srv/bin/env", vec![access]);
         assert_eq!(for_layer(Stopper::Mounts, &change, None).as_deref(), flag);
     }
     let escaped = file("/usr/\\xff", vec![FileAccess::Read]);

@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
 use toml_edit::DocumentMut;
 use turnkey_policy::{RuleAction, SCHEMA, Severity, shipped};
 
 use super::command_line;
-use crate::model::{LeftVariable, Report, Violation};
+use crate::advice::WRITABLE_ROOT;
+use crate::model::{LeftProgram, LeftVariable, Report, Violation};
 use crate::shortened;
 use crate::terminal::{self, lacking::SIZE};
+use crate::text::quote;
 use turnkey_policy::quoted;
 
 /// Characters of the command in the first line.
@@ -42,10 +45,23 @@ pub fn document(report: &Report) -> String {
     for path in &report.on_host_to_write {
         add(&mut draft.scratch, path, "to be written in");
     }
+    for program in &report.programs_left {
+        draft.program(program);
+    }
     for variable in &report.variables_left {
         draft.variable(variable);
     }
     draft.text(report)
+}
+
+/// The path that is to be given to be written: the one that was tried, or its directory, as the advice has it.
+fn to_write<'p>(advice: &str, path: &'p str) -> &'p str {
+    let above = Path::new(path).parent().and_then(Path::to_str);
+    let is_above = |above: &&str| {
+        let rest = advice.strip_prefix(&format!("--write {}", quote(above)));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '\n']))
+    };
+    above.filter(is_above).unwrap_or(path)
 }
 
 fn told(what: &str, by: Option<&str>) -> String {
@@ -63,7 +79,9 @@ struct Draft {
     write: BTreeMap<String, String>,
     scratch: BTreeMap<String, String>,
     pass: BTreeMap<String, String>,
+    search: Option<String>,
     proc: Option<String>,
+    root_mode: Option<String>,
     calls: BTreeMap<String, String>,
     /// Rules as the report has them, and what of each name is taken.
     rules: Vec<(String, String)>,
@@ -124,7 +142,12 @@ impl Draft {
         let call = call.and_then(|rest| rest.split('"').next());
         match (path, call) {
             (Some(path), _) if text.starts_with("--read ") => add(&mut self.read, path, what),
-            (Some(path), _) if text.starts_with("--write ") => add(&mut self.write, path, what),
+            (Some(path), _) if text.starts_with("--write ") => {
+                add(&mut self.write, to_write(text, path), what);
+            }
+            _ if text.starts_with(WRITABLE_ROOT) => {
+                self.root_mode.get_or_insert_with(|| what.to_owned());
+            }
             _ if text.starts_with("--network loopback") => {
                 self.loopback.get_or_insert_with(|| what.to_owned());
             }
@@ -189,6 +212,17 @@ impl Draft {
         true
     }
 
+    /// A program of the caller's, by the last search path: each begins with the program's own directory.
+    fn program(&mut self, program: &LeftProgram) {
+        let what = format!("{} was to be started", program.name);
+        let read = program.read.iter();
+        read.for_each(|path| add(&mut self.read, path, &what));
+        self.search = Some(match self.search.take() {
+            None => program.search.clone(),
+            Some(search) => joined(&program.search, &search),
+        });
+    }
+
     /// A variable of the caller's, with what it names.
     fn variable(&mut self, variable: &LeftVariable) {
         let what = format!("named by {}", variable.name);
@@ -213,11 +247,17 @@ impl Draft {
             let _ = writeln!(text, "\n[network]\n# {why}\nmode = \"loopback\"");
         }
         let given = [&self.read, &self.write, &self.scratch];
-        if self.proc.is_some() || given.iter().any(|paths| !paths.is_empty()) {
+        if self.proc.is_some()
+            || self.root_mode.is_some()
+            || given.iter().any(|paths| !paths.is_empty())
+        {
             text += "\n[filesystem]\n";
         }
         if let Some(why) = self.proc {
             let _ = writeln!(text, "# {why}\nproc = \"common\"");
+        }
+        if let Some(why) = self.root_mode {
+            let _ = writeln!(text, "# {why}\nroot_mode = \"overlay\"");
         }
         for (key, paths) in [("read", &self.read), ("write", &self.write)] {
             if !paths.is_empty() {
@@ -232,6 +272,9 @@ impl Draft {
         if !self.pass.is_empty() {
             let names: Vec<_> = self.pass.keys().map(|name| quoted(name)).collect();
             let _ = writeln!(text, "\n[env]\npass = [{}]", names.join(", "));
+        }
+        if let Some(search) = &self.search {
+            let _ = writeln!(text, "\n[env.set]\nPATH = {}", quoted(search));
         }
         if !self.calls.is_empty() {
             text += "\n[syscalls]\nallow = [\n";
@@ -272,6 +315,17 @@ fn head(report: &Report, name: &str) -> String {
         quoted(&base),
         quoted(&format!("{below}, and what a run of {command} was refused")),
     )
+}
+
+/// Both search paths, each directory once.
+fn joined(first: &str, second: &str) -> String {
+    let mut directories: Vec<&str> = Vec::new();
+    for directory in first.split(':').chain(second.split(':')) {
+        if !directories.contains(&directory) {
+            directories.push(directory);
+        }
+    }
+    directories.join(":")
 }
 
 fn add(map: &mut BTreeMap<String, String>, key: &str, what: &str) {

@@ -51,6 +51,15 @@ fn a_call_that_no_rule_speaks_of_is_told_with_the_group_that_allows_it() {
     assert_eq!(
         terminal(&report),
         "\
+turnkey: refused, and the program did without: getppid (3 times), sync, ioctl; --report FILE tells more
+turnkey: clean — exited 0 in 0.21 s
+"
+    );
+    let mut failed = report.clone();
+    failed.exit_code = Some(1);
+    assert_eq!(
+        terminal(&failed),
+        "\
 turnkey: blocked: calling getppid (EPERM) (3 times)
   by          python3 (pid 2): answer
   stopped by  seccomp: the profile does not allow that syscall
@@ -63,7 +72,8 @@ turnkey: blocked: calling ioctl (EPERM)
   by          python3 (pid 2): answer
   stopped by  seccomp: it refuses these arguments of that syscall
   to allow    no profile can allow it with these arguments; with others the profile allows the call
-turnkey: clean — exited 0 in 0.21 s
+turnkey: blocked: 1 more; --report FILE lists them
+turnkey: clean — exited 1 in 0.21 s
 "
     );
     let page = super::super::formats::html::document(&report);
@@ -95,6 +105,27 @@ fn a_program_that_fails_has_its_last_refused_call_told() {
     );
     // The C library falls back from it, whatever the program fails of.
     assert!(!told(1, &["clone3"]).contains("blocked"));
+}
+
+/// Watchers of files try fanotify(7) first: one that went on with other files did not fail of that.
+#[test]
+fn a_call_that_a_program_has_another_way_for_is_told_where_it_ended_with_it() {
+    for (call, goes_on, told) in [
+        ("fanotify_init", true, false),
+        ("fanotify_init", false, true),
+        ("sync", true, true),
+    ] {
+        let mut story = Story::command(&["tsc", "--noEmit"]);
+        story.push(2, refused_by_filter(call, libc::EPERM));
+        if goes_on {
+            story.push(2, opened("/workspace/index.ts"));
+        }
+        let mut report = Report::build(inputs(&policy(), &story));
+        report.exit_code = Some(2);
+        let said = terminal(&report).contains(&format!("blocked: calling {call}"));
+        assert_eq!(said, told, "{call}, {goes_on}");
+        assert_eq!(report.refused_calls.len(), 1, "it is in the report");
+    }
 }
 
 #[test]

@@ -41,6 +41,18 @@ pub struct BroughtIn {
     pub by: String,
 }
 
+/// A program of the caller's PATH that the jail did not have when it was to be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct LeftProgram {
+    /// The name that was looked for.
+    pub name: String,
+    /// The installations that it needs.
+    pub read: Vec<String>,
+    /// The value of PATH by which it is found.
+    pub search: String,
+}
+
 /// A variable of the caller's that the program did not have, with what its value needs to be of use in the jail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{on_words, use_of};
 use crate::act::Object;
 use crate::advice;
-use crate::model::{FileOperation, NetworkAttempt, Process, RefusedCall, Report, Status};
+use crate::model::{self, FileOperation, NetworkAttempt, Process, RefusedCall, Report, Status};
 use crate::peers;
 use crate::stopper::Stopper;
 use turnkey_policy::syscalls;
@@ -24,6 +24,8 @@ pub struct Blocked<'r> {
     pub advice: Option<String>,
     /// For a file.
     pub path: Option<&'r str>,
+    /// The call that the program did without: it ended well.
+    pub done_without: Option<&'r str>,
 }
 
 /// All that is worth telling, files first.
@@ -38,6 +40,39 @@ pub fn all(report: &Report) -> Vec<Blocked<'_>> {
     let calls = calls.filter_map(|row| Blocked::call(report, row));
     files.chain(addresses).chain(calls).collect()
 }
+
+/// Those that a program may have failed of.
+pub fn that_matter<'r>(rows: Vec<Blocked<'r>>) -> impl Iterator<Item = Blocked<'r>> {
+    rows.into_iter().filter(|row| row.done_without.is_none())
+}
+
+/// One line on calls that the program did without: whoever ended well needs no advice.
+pub fn done_without(rows: &[Blocked<'_>]) -> Option<String> {
+    let named = rows.iter().filter_map(|row| {
+        let name = row.done_without?;
+        Some(match row.count {
+            1 => name.to_owned(),
+            count => format!("{name} ({count} times)"),
+        })
+    });
+    let mut named: Vec<String> = named.collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = named.len().saturating_sub(NAMED);
+    named.truncate(NAMED);
+    let named = named.join(", ");
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "refused, and the program did without: {named}{more}; --report FILE tells more"
+    ))
+}
+
+/// Calls that are named in one line.
+const NAMED: usize = 5;
 
 /// The row of `processes` with this number.
 fn process(report: &Report, exec_id: Option<u32>) -> Option<&Process> {
@@ -62,6 +97,7 @@ impl<'r> Blocked<'r> {
             stopped_by: words(stopped_by, row.for_arguments),
             advice: row.advice.clone(),
             path,
+            done_without: None,
         })
     }
 
@@ -93,13 +129,17 @@ impl<'r> Blocked<'r> {
             stopped_by: peers::words(stopped_by, &row.address),
             advice,
             path: None,
+            done_without: None,
         })
     }
 
     /// Calls that the filter hides from a program with another error than `EPERM`, programs do without; but a program that failed may
-    /// have done so for a kind of socket, or for the last call that it was refused.
-    fn call(report: &'r Report, row: &RefusedCall) -> Option<Self> {
-        let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
+    /// have done so for a kind of socket, or for the last call that it was refused. Nor did it fail of one that it went on after by
+    /// another way, as watchers of files do.
+    fn call(report: &'r Report, row: &'r RefusedCall) -> Option<Self> {
+        let stopped_by = row
+            .stopped_by
+            .filter(|_| row.rule.is_none() && !has_gone_on(report, row))?;
         let may_have_ended =
             || has_failed(report) && (row.syscall == "socket" || is_last_refused(report, row));
         let counts = |errno: &&str| *errno == "EPERM" || may_have_ended();
@@ -112,6 +152,7 @@ impl<'r> Blocked<'r> {
             stopped_by: words(stopped_by, row.for_arguments),
             advice: row.advice.clone(),
             path: None,
+            done_without: has_ended_well(report).then_some(row.syscall.as_str()),
         })
     }
 }
@@ -122,6 +163,23 @@ fn words(stopped_by: Stopper, for_arguments: bool) -> &'static str {
         true => "seccomp: it refuses these arguments of that syscall",
         false => stopped_by.words(),
     }
+}
+
+/// Calls for whose effect programs have another way, and take it when they are refused: watchers of files have inotify(7).
+const OTHER_WAYS: [&str; 1] = ["fanotify_init"];
+
+/// True for one of [`OTHER_WAYS`] after which the same program went on with other files.
+fn has_gone_on(report: &Report, row: &RefusedCall) -> bool {
+    let opened_later = |file: &FileOperation| {
+        file.first_exec_id == row.first_exec_id
+            && file.result == model::Result::Allowed
+            && file.first_time > row.last_time
+    };
+    OTHER_WAYS.contains(&row.syscall.as_str()) && report.file_operations.iter().any(opened_later)
+}
+
+fn has_ended_well(report: &Report) -> bool {
+    report.status == Status::Exited && report.exit_code == Some(0)
 }
 
 /// True when the program ended by itself, and says or shows that something was wrong.
@@ -141,11 +199,22 @@ fn is_last_refused(report: &Report, row: &RefusedCall) -> bool {
     !has_fallback && rows.all(|other| other.last_time <= row.last_time)
 }
 
-/// True for the setting of a process's own core dumps, which no jail makes: every JVM tries to write it, and does without. So do libraries
-/// without the system's caches, which they try to make; a program that failed may have needed them.
+/// True for settings of a process's own in /proc, which is read-only: every JVM tries to write the one of its core dumps, C libraries the
+/// names of threads, browsers who is ended first when memory is short, and all do without. So do libraries without the system's caches,
+/// which they try to make; a program that failed may have needed them.
 fn is_in_passing(path: &str, report: &Report) -> bool {
     let is_cache = Path::new(path).starts_with("/var/cache");
-    path == "/proc/self/coredump_filter" || is_cache && !has_failed(report)
+    is_own_setting(path) || is_cache && !has_failed(report)
+}
+
+fn is_own_setting(path: &str) -> bool {
+    const SETTINGS: [&str; 4] = ["comm", "coredump_filter", "oom_score_adj", "timerslack_ns"];
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["", "proc", "self" | "thread-self", setting]
+        | ["", "proc", "self", "task", _, setting] => SETTINGS.contains(setting),
+        _ => false,
+    }
 }
 
 /// The words for it.

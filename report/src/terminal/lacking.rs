@@ -1,6 +1,6 @@
-//! Words on what a program that failed lacked, beside files of the host: a place to write in, and variables of the caller's.
+//! Words on what a program that failed lacked, beside files of the host: a place to write in, programs and variables of the caller's.
 
-use crate::model::{LeftVariable, Report};
+use crate::model::{LeftProgram, LeftVariable, Report};
 use crate::text::quote;
 
 /// The size of a directory that is proposed.
@@ -11,6 +11,8 @@ pub fn lines(report: &Report) -> impl Iterator<Item = String> {
     let places = report.on_host_to_write.as_slice();
     places_to_write(places)
         .into_iter()
+        .chain(report.repository_left.as_deref().map(repository))
+        .chain(report.programs_left.iter().map(program))
         .chain(variables(&report.variables_left))
 }
 
@@ -29,6 +31,23 @@ fn places_to_write(places: &[String]) -> Option<String> {
         places.join(", "),
         flags.join(" ")
     ))
+}
+
+fn repository(root: &str) -> String {
+    format!(
+        "the workspace is a part of the repository {root}, which is not in the jail: --workdir-root git brings it"
+    )
+}
+
+fn program(left: &LeftProgram) -> String {
+    let read = left.read.iter();
+    let read: Vec<String> = read.map(|path| format!("--read {}", quote(path))).collect();
+    format!(
+        "{} is on your PATH, and not on the jail's: {} --env {} bring it in",
+        left.name,
+        read.join(" "),
+        quote(&format!("PATH={}", left.search))
+    )
 }
 
 fn variables(left: &[LeftVariable]) -> Option<String> {
@@ -84,6 +103,20 @@ mod tests {
              --env SSL_CERT_FILE --read '/opt/a b.pem' --env PIP_CERT passes them"
         );
         assert_eq!(variables(&[]), None);
+    }
+
+    #[test]
+    fn a_program_is_brought_in_with_its_installations() {
+        let left = LeftProgram {
+            name: "uv".to_owned(),
+            read: vec!["/opt/venv".to_owned(), "/opt/a b".to_owned()],
+            search: "/opt/venv/bin:/usr/bin".to_owned(),
+        };
+        assert_eq!(
+            program(&left),
+            "uv is on your PATH, and not on the jail's: --read /opt/venv --read '/opt/a b' \
+             --env PATH=/opt/venv/bin:/usr/bin bring it in"
+        );
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Ways between a jail and its host beyond what every jail has, each in a line.
 
-use turnkey_policy::Layer;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
-use crate::model::{Report, WatcherPlace};
+use turnkey_policy::{AttemptKind, Layer};
+
+use crate::model::{self, Report, SocketType, Status, WatcherPlace};
 use crate::text::quote;
 
 /// Every remark, each in a line.
@@ -12,6 +15,7 @@ pub fn all(report: &Report) -> impl Iterator<Item = String> {
         brought_in(report),
         mounts_hidden(report),
         published(report),
+        unreached(report),
         watchers(report),
         static_look(report),
     ];
@@ -103,4 +107,31 @@ fn published(report: &Report) -> Option<String> {
     });
     let told: Vec<_> = told.collect();
     (!told.is_empty()).then(|| format!("published: {}", told.join("; ")))
+}
+
+/// Ports at which the program waited until it was ended, and nobody but the jail itself could come, in a line.
+fn unreached(report: &Report) -> Option<String> {
+    const NAMED: usize = 3;
+    let is_ended = matches!(report.status, Status::TimedOut | Status::Signaled);
+    if !is_ended || !report.published.is_empty() || host_network(report).is_some() {
+        return None;
+    }
+    let waited = report.network_attempts.iter().filter(|row| {
+        row.act == AttemptKind::Bind
+            && row.socket == Some(SocketType::Stream)
+            && row.result == model::Result::Allowed
+    });
+    let ports = waited.filter_map(|row| Some(row.address.parse::<SocketAddr>().ok()?.port()));
+    let ports: BTreeSet<u16> = ports.filter(|port| *port != 0).collect();
+    let flags: Vec<String> = ports
+        .iter()
+        .take(NAMED)
+        .map(|port| format!("--publish {port}"))
+        .collect();
+    (!flags.is_empty()).then(|| {
+        format!(
+            "it waited for connections, and nobody outside of the jail reaches it: {} leads there from this host's loopback",
+            flags.join(" ")
+        )
+    })
 }

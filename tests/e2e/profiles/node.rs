@@ -1,6 +1,7 @@
 //! `node`: programs of Node.js and the scripts of a package.
 
 use turnkey_expectations::expected;
+use turnkey_tests::Run;
 
 use super::harm::{Harmful, reaches_nobody};
 use super::{passed, under};
@@ -29,6 +30,29 @@ fn scripts_of_npm_pass() {
         .map(|file| &file["path"])
         .collect();
     ran.expect(changed == ["out.json"], "neither a cache nor a log is left");
+}
+
+/// Also where nobody chose a profile for it: without a network that would be an attempt to get out.
+#[test]
+fn npm_looks_for_no_newer_npm() {
+    let package = r#"{"name": "answer", "version": "1.0.0", "scripts": {"start": "echo 42"}}"#;
+    let run = Run::new().file("package.json", package);
+    let ran = run.run(&["npm", "start", "--silent"]);
+    passed(&ran, "42\n");
+    let asked = ran.list("/network_attempts").iter();
+    let registry = asked.filter(|row| row["name"].to_string().contains("npmjs"));
+    ran.expect(registry.count() == 0, "nobody is asked");
+}
+
+/// What a registry has is not there without a network: npm says so at once, and the report says how it comes.
+#[test]
+fn what_comes_from_a_registry_is_asked_for_with_its_host() {
+    let package = r#"{"name": "a", "dependencies": {"left-pad": "1.3.0"}}"#;
+    let run = under("node").file("package.json", package);
+    let ran = run.run(&["npm", "install", "--silent"]);
+    ran.expect(ran.code != 0, "it is not there");
+    let flag = "--allow registry.npmjs.org:443\n";
+    ran.expect(ran.stderr.contains(flag), "whom to allow");
 }
 
 #[test]

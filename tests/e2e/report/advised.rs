@@ -85,6 +85,41 @@ fn advised_write() {
     }
 }
 
+/// Of a file that the host does not have, only the directory can be given; a profile that is made of the report has the same.
+#[test]
+fn a_new_file_is_advised_by_its_directory() {
+    for make in ["echo new > {}/made", "mkdir {}/made", "ln -s x {}/made"] {
+        let place = scratch();
+        open_to_all(place.path());
+        let home = place.path().display().to_string();
+        let script = make.replace("{}", &home);
+        let refused = Run::new().option(&format!("--read {home}")).shell(&script);
+        let told = advice(&refused, "write");
+        assert_eq!(told, format!("--write {home}"), "{make}");
+        let control = Run::new().option(&format!("--write {home}/made"));
+        control.shell("true").expect_code(125);
+        Run::new().option(&told).shell(&script).expect_code(0);
+        assert!(
+            place.path().join("made").symlink_metadata().is_ok(),
+            "{make}"
+        );
+    }
+}
+
+/// No advice has a program write the system's own files.
+#[test]
+fn a_change_of_the_system_is_advised_as_one_that_is_thrown_away() {
+    for script in [
+        "echo x > /usr/bin/made",
+        "rm /usr/bin/env",
+        "mkdir /etc/made",
+    ] {
+        let told = advice(&Run::new().shell(script), "writable-root");
+        Run::new().option(&told).shell(script).expect_code(0);
+    }
+    assert!(Path::new("/usr/bin/env").exists() && !Path::new("/usr/bin/made").exists());
+}
+
 const CONNECT: &str = "import socket, sys
 try:
   peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)

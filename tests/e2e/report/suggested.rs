@@ -182,6 +182,29 @@ fn a_cache_that_is_not_there_is_told_to_who_failed_for_it() {
     }
 }
 
+/// C libraries name threads so, and browsers say who is to be ended first: all do without.
+#[test]
+fn a_setting_of_ones_own_in_proc_is_nothing_to_be_told() {
+    let write = "import os
+for path in ('/proc/self/task/%d/comm' % os.getpid(), '/proc/self/oom_score_adj', '/proc/thread-self/comm', '/proc/self/clear_refs'):
+  try: os.close(os.open(path, os.O_WRONLY))
+  except OSError as error: print(error.errno)";
+    let ran = Run::new().option("--mode observe").python(write);
+    ran.expect(
+        ran.stdout == "30\n".repeat(4),
+        "the control: each is refused",
+    );
+    let told: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("turnkey: blocked: "))
+        .collect();
+    ran.expect(
+        told == ["writing /proc/self/clear_refs"],
+        "another alone is told",
+    );
+}
+
 /// One line, and right: of a program that failed, and of nothing that the host does not have or nobody should be shown.
 #[test]
 fn what_is_missing_is_told_in_one_line_to_who_failed_for_it() {

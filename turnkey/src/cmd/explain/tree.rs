@@ -44,6 +44,7 @@ impl TreeRow {
         };
         match step {
             RootfsStep::Directory(path) => row("directory", path),
+            RootfsStep::Unlisted(path) => row("unlisted", path),
             RootfsStep::Symlink { path, text } => TreeRow {
                 source: Some(shown(text)),
                 why: reason(path, plan),
