@@ -18,6 +18,7 @@ mod exchanged;
 mod follow;
 mod lifetime;
 mod log;
+mod ready;
 mod requests;
 mod stalled;
 mod sums;

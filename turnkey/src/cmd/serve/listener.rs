@@ -225,6 +225,9 @@ impl<'c> Listener<'c> {
         if passes {
             maker.grant(claim);
         } else if let Some(mut caller) = maker.take_back() {
+            if claim.beyond(self.most).is_some() {
+                return self.refuse_for_ever(&caller, log);
+            }
             caller.caller.claim = claim;
             caller.caller.is_told.set(false);
             self.have_wait(caller, log);
@@ -249,6 +252,20 @@ impl<'c> Listener<'c> {
     fn forget(&mut self, hung_up: &[bool]) {
         let mut hung_up = hung_up.iter();
         self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
+    }
+
+    /// Turns a caller away whose run will never fit: only who made it has read sums that are larger than those of this service's start.
+    fn refuse_for_ever(&mut self, caller: &QueuedCaller<WaitingCaller>, log: &ServiceLog) {
+        self.counters.refused(RefusalCode::Forbidden);
+        let message =
+            "it asks for more than `[per_user]` gave when the service was started; start that anew";
+        let refusal = (RefusalCode::Forbidden, message.to_owned());
+        let who = RefusedCaller {
+            request: caller.number,
+            user: Some(caller.user),
+            caller: Some(caller.caller.process),
+        };
+        turn_away(&caller.caller.line, &who, refusal, log);
     }
 
     /// Has a caller wait, in its place, which nobody takes from it who has hung up since.
