@@ -81,7 +81,7 @@ pub(crate) struct Located<T> {
 }
 
 /// One thing that is wrong.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Problem {
     message: String,
     help: Option<String>,

@@ -77,7 +77,7 @@ pub use filled::{NamedLimits, filled};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::{Beginning, LackingPlace};
 pub use lint::check;
-pub use load::load;
+pub use load::{LoadedProfile, load};
 pub use model::*;
 pub use names::NamedVariants;
 pub use overrides::{Overrides, UnknownFlag, flags};

@@ -25,7 +25,7 @@ use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
 use crate::decide::Candidate;
 use crate::error::TextSpan;
 use crate::error::{LoadError, Problem};
-use crate::load;
+use crate::load::LoadedProfile;
 use crate::overrides::Overrides;
 use crate::policy::Policy;
 use crate::profile::{ParsedProfile, RulePlaces};
@@ -87,7 +87,7 @@ pub fn check(
     known_as: &dyn Fn(&Path) -> Vec<PathBuf>,
     today: time::Date,
 ) -> Result<CheckedProfile, LoadError> {
-    let gathered = load::gather(profile, read_file, &Overrides::default())?;
+    let gathered = LoadedProfile::read(profile, read_file).merged(&Overrides::default())?;
     let merged = gathered.profile.clone();
     let policy = gathered.resolve()?;
     let field = ComparableRules::new(&policy.rules);

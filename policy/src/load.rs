@@ -31,7 +31,81 @@ pub fn load(
     read_file: &dyn Fn(&str) -> Result<String, String>,
     overrides: &Overrides,
 ) -> Result<Policy, LoadError> {
-    gather(profile, read_file, overrides)?.resolve()
+    LoadedProfile::read(profile, read_file).under(overrides)
+}
+
+/// A profile with all it builds on, as it was read: the same whatever flags are laid over it, so that who knows its name before the
+/// flags has it read by then.
+#[derive(Clone, Debug)]
+pub struct LoadedProfile {
+    loaded: Vec<LoadedText>,
+    problems: Vec<Problem>,
+}
+
+impl LoadedProfile {
+    /// Reads what [`load`] reads. What is wrong with the texts is told with what is wrong with the flags.
+    pub fn read(
+        profile: &str,
+        read_file: &dyn Fn(&str) -> Result<String, String>,
+    ) -> LoadedProfile {
+        let mut loader = ProfileLoader {
+            read_file,
+            open: Vec::new(),
+            loaded: Vec::new(),
+            problems: Vec::new(),
+        };
+        loader.add(profile, None);
+        LoadedProfile {
+            loaded: loader.loaded,
+            problems: loader.problems,
+        }
+    }
+
+    /// The policy under these overrides.
+    ///
+    /// # Errors
+    /// Those of [`load`].
+    pub fn under(self, overrides: &Overrides) -> Result<Policy, LoadError> {
+        self.merged(overrides)?.resolve()
+    }
+
+    /// All of them and the overrides as one.
+    pub(crate) fn merged(self, overrides: &Overrides) -> Result<MergedProfiles, LoadError> {
+        let LoadedProfile {
+            loaded,
+            mut problems,
+        } = self;
+        let (command_line, flags) = flags::given(overrides);
+        let above = flags::profile(flags, &mut problems);
+        fail_on(problems)?;
+
+        let mut problems = Vec::new();
+        let sha256 = digest(
+            loaded
+                .iter()
+                .map(|loaded| &*loaded.source)
+                .chain([&*command_line]),
+        );
+        let files = loaded.iter().map(|loaded| loaded.name.as_str());
+        let files = files
+            .filter(|name| shipped::is_file(name))
+            .map(PathBuf::from)
+            .collect();
+        let mut merged = ParsedProfile::default();
+        for layer in loaded
+            .into_iter()
+            .map(|loaded| loaded.profile)
+            .chain([above])
+        {
+            merged.lay_over(layer, &mut problems);
+        }
+        Ok(MergedProfiles {
+            profile: merged,
+            sha256,
+            files,
+            problems,
+        })
+    }
 }
 
 /// Several profiles merged into one, before it is checked as a whole.
@@ -55,57 +129,6 @@ impl MergedProfiles {
         policy.settle_shown();
         Ok(policy)
     }
-}
-
-/// Reads and merges a profile, all it builds on, and the overrides.
-pub(crate) fn gather(
-    profile: &str,
-    read_file: &dyn Fn(&str) -> Result<String, String>,
-    overrides: &Overrides,
-) -> Result<MergedProfiles, LoadError> {
-    let mut loader = ProfileLoader {
-        read_file,
-        open: Vec::new(),
-        loaded: Vec::new(),
-        problems: Vec::new(),
-    };
-    loader.add(profile, None);
-    let ProfileLoader {
-        loaded,
-        mut problems,
-        ..
-    } = loader;
-
-    let (command_line, flags) = flags::given(overrides);
-    let above = flags::profile(flags, &mut problems);
-    fail_on(problems)?;
-
-    let mut problems = Vec::new();
-    let sha256 = digest(
-        loaded
-            .iter()
-            .map(|loaded| &*loaded.source)
-            .chain([&*command_line]),
-    );
-    let files = loaded.iter().map(|loaded| loaded.name.as_str());
-    let files = files
-        .filter(|name| shipped::is_file(name))
-        .map(PathBuf::from)
-        .collect();
-    let mut merged = ParsedProfile::default();
-    for layer in loaded
-        .into_iter()
-        .map(|loaded| loaded.profile)
-        .chain([above])
-    {
-        merged.lay_over(layer, &mut problems);
-    }
-    Ok(MergedProfiles {
-        profile: merged,
-        sha256,
-        files,
-        problems,
-    })
 }
 
 fn fail_on(problems: Vec<Problem>) -> Result<(), LoadError> {
@@ -134,6 +157,7 @@ struct ProfileLoader<'l> {
     problems: Vec<Problem>,
 }
 
+#[derive(Clone, Debug)]
 struct LoadedText {
     name: String,
     source: Arc<SourceText>,

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use turnkey_tests::{SERVED, Service};
 
@@ -18,6 +18,7 @@ mod exchanged;
 mod follow;
 mod lifetime;
 mod log;
+mod ready;
 mod requests;
 mod stalled;
 mod sums;
@@ -31,6 +32,16 @@ fn as_served(service: &Service, program: &str, directory: &Path) -> Command {
         .env("TURNKEY_SOCKET_DIR", service.directory())
         .current_dir(directory);
     command
+}
+
+/// True once the client of a caller listens for signals, which it does when it has connected.
+fn has_connected(client: &Child) -> bool {
+    let descriptors = format!("/proc/{}/fd", client.id());
+    let entries = std::fs::read_dir(descriptors).into_iter().flatten();
+    let mut links = entries
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.any(|link| link.to_string_lossy().contains("signalfd"))
 }
 
 const ATTACK: &str = include_str!("../attacks/service.py");

@@ -45,9 +45,7 @@ impl Service {
     pub fn start(lines: &str) -> Service {
         let place = scratch();
         open_to_all(place.path());
-        let config = place.path().join("serve.toml");
-        std::fs::write(&config, format!("group = \"{SERVED}\"\n{lines}"))
-            .expect("a test can write its own directory");
+        configure(place.path(), lines);
         let process = Service::process(place.path());
         let service = Service { place, process };
         service.wait_for_it();
@@ -94,6 +92,11 @@ impl Service {
         lines.collect::<Result<_, _>>().expect("each line is JSON")
     }
 
+    /// Writes another configuration, while it serves.
+    pub fn configure(&self, lines: &str) {
+        configure(self.place.path(), lines);
+    }
+
     /// The listener.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.process.id().cast_signed())
@@ -128,6 +131,11 @@ impl Service {
         let status = self.process.wait().expect("a child can be waited for");
         status.code()
     }
+}
+
+fn configure(place: &Path, lines: &str) {
+    let config = format!("group = \"{SERVED}\"\n{lines}");
+    std::fs::write(place.join("serve.toml"), config).expect("a test can write its own directory");
 }
 
 impl Drop for Service {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
 use turnkey_expectations::expected;
 use turnkey_tests::{Run, Service, eventually, measured};
 
@@ -274,4 +275,33 @@ fn output_and_events_that_nobody_takes_are_given_up() {
         .collect();
     assert_eq!(signals, [14, 14]);
     assert!(service.makers().is_empty(), "their slots are free");
+}
+
+#[test]
+fn who_has_hung_up_holds_no_place_among_those_who_wait() {
+    let service = Service::start("queue = 4\n");
+    // What the service finds when it goes on has all come before it looks.
+    kill(service.pid(), Signal::SIGSTOP).unwrap();
+    let script = "import os, socket, sys
+for _ in range(8):
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.connect(os.environ['TURNKEY_SOCKET_DIR'] + '/turnkey.fd.sock')
+    line.close()
+print('there', flush=True); sys.stdin.read()";
+    let mut gone = super::as_served(&service, "python3", Path::new("/"));
+    let gone = gone.args(["-c", script]);
+    let gone = gone.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut gone = gone.spawn().unwrap();
+    let mut first = String::new();
+    let out = gone.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut first).unwrap();
+    assert_eq!(first, "there\n", "the control: it lives, and has hung up");
+    let run = Run::new().option("--quiet").served_at(&service.directory());
+    let mut waits = run.command(&["true"]);
+    let mut waits = waits.spawn().unwrap();
+    eventually("it has connected", || super::has_connected(&waits));
+    kill(service.pid(), Signal::SIGCONT).unwrap();
+    assert!(waits.wait().unwrap().success(), "it has a place");
+    drop(gone.stdin.take());
+    gone.wait().unwrap();
 }

@@ -174,16 +174,7 @@ fn nobody_takes_all_slots_and_who_waits_is_served_in_turn() {
     let third = served(&service);
     let mut waits = third.command(&["true"]).spawn().unwrap();
     // It waits for a slot of its own user's, and the next one has no place left to wait in.
-    let descriptors = format!("/proc/{}/fd", waits.id());
-    // The caller's side listens for signals when it has connected.
-    eventually("it waits", || {
-        let entries = std::fs::read_dir(&descriptors)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        links.any(|link| link.to_string_lossy().contains("signalfd"))
-    });
+    eventually("it waits", || super::has_connected(&waits));
     let busy = served(&service).run(&["true"]);
     busy.expect_code(125);
     busy.expect(busy.stderr.contains("busy: 2 run, and 1 wait"), "told");

@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod counters;
+mod first_half;
 mod listener;
 mod log;
 mod maker;

@@ -57,7 +57,7 @@ pub struct HostFacts {
     pub monitor: Result<String, String>,
     /// The default profile, run whole.
     pub rehearsal: Result<(), String>,
-    /// The same with what there is.
+    /// The same with what there is; tried where the whole one fails.
     pub best_effort: Result<(), String>,
 }
 

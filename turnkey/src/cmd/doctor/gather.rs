@@ -39,6 +39,13 @@ pub fn gather() -> anyhow::Result<HostFacts> {
     rootless::leave_chroot();
     let hierarchies = CgroupHierarchies::probe().map_err(no_groups);
     let directory = working_directory(&policy);
+    // The longest of all by far is to load the monitor: once, where nothing fails.
+    let rehearsal = rehearse(&directory, false);
+    let best_effort = match &rehearsal {
+        Ok(_) => Ok(()),
+        Err(_) => rehearse(&directory, true).map(drop),
+    };
+    let proved = rehearsal.as_ref().ok().and_then(proved);
     let kernel = nix::sys::utsname::uname()?;
     let release = kernel.release().to_string_lossy().into_owned();
     Ok(HostFacts {
@@ -69,11 +76,11 @@ pub fn gather() -> anyhow::Result<HostFacts> {
         tier: Available::here(),
         hooks: Hooks::here().map_err(|error| error.to_string()),
         shared: turnkey_monitor::shared::trusted().map_err(|error| error.to_string()),
-        monitor: monitor(&policy, hierarchies.as_ref().ok()),
+        monitor: proved.map_or_else(|| monitor(&policy, hierarchies.as_ref().ok()), Ok),
         groups: hierarchies.map(groups),
         has_sysfs: Path::new("/sys/kernel").is_dir(),
-        rehearsal: rehearse(&directory, false),
-        best_effort: rehearse(&directory, true),
+        rehearsal: rehearsal.map(drop),
+        best_effort,
     })
 }
 
@@ -215,8 +222,19 @@ fn monitor(policy: &Policy, hierarchies: Option<&CgroupHierarchies>) -> Result<S
     })
 }
 
-/// A run of the default profile, whole: nothing else says so surely that it can be enforced.
-fn rehearse(directory: &Path, best_effort: bool) -> Result<(), String> {
+/// The proof that the monitor of a run has given, by the run's report.
+fn proved(report: &Value) -> Option<String> {
+    let layers = report["enforcement"].as_array()?;
+    let monitor = layers.iter().find(|layer| layer["layer"] == "monitor")?;
+    let (proof, effective) = (monitor["proof"].as_str()?, monitor["effective"].as_str()?);
+    Some(match effective.rsplit_once("; ") {
+        Some((_, lack)) if Available::here().tier == Tier::Tracepoint => format!("{proof}; {lack}"),
+        _ => proof.to_owned(),
+    })
+}
+
+/// A run of the default profile, whole: nothing else says so surely that it can be enforced. The answer is its report.
+fn rehearse(directory: &Path, best_effort: bool) -> Result<Value, String> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", "--profile", DEFAULT, "--quiet", "--report", "-"]);
     // Who asks what a host can do has not asked to change it.
@@ -231,7 +249,8 @@ fn rehearse(directory: &Path, best_effort: bool) -> Result<(), String> {
         .output()
         .map_err(|error| error.to_string())?;
     let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    judge(&report, output.status.success(), best_effort).ok_or_else(|| {
+    let counts = judge(&report, output.status.success(), best_effort);
+    counts.map(|()| report).ok_or_else(|| {
         let told = String::from_utf8_lossy(&output.stderr);
         let told = told.trim().trim_start_matches("turnkey: ");
         match told {
@@ -259,6 +278,21 @@ mod tests {
         );
         assert_eq!(chosen("none integrity"), None);
         assert_eq!(chosen("]["), None);
+    }
+
+    #[test]
+    fn a_run_tells_what_its_monitor_has_proved() {
+        let layer = |name: &str, effective: &str, proof: Value| {
+            serde_json::json!({"enforcement": [
+                {"layer": "pids", "effective": "50; many", "proof": "pids.max is 50"},
+                {"layer": name, "effective": effective, "proof": proof},
+            ]})
+        };
+        let report = layer("monitor", "tracepoint", "the canary died".into());
+        assert_eq!(proved(&report).as_deref(), Some("the canary died"));
+        let unproved = layer("monitor", "nothing", Value::Null);
+        assert_eq!(proved(&unproved), None);
+        assert_eq!(proved(&layer("cpu", "1", "it holds".into())), None);
     }
 
     #[test]

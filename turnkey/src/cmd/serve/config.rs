@@ -1,12 +1,13 @@
 //! The configuration of a service, `serve.toml`: ceilings that no request exceeds.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use turnkey_policy::keys::KeyValue;
 use turnkey_policy::quantity::format_size;
-use turnkey_policy::{JailLimits, NetworkMode, Overrides, Policy, RootMode};
+use turnkey_policy::{JailLimits, LoadedProfile, NetworkMode, Overrides, Policy, RootMode};
 use turnkey_supervisor::files;
 use turnkey_supervisor::service::RunClaim;
 
@@ -134,14 +135,33 @@ impl ServeConfig {
     /// # Errors
     /// When it cannot be read, or says what no service can do.
     pub fn load(file: Option<&Path>) -> anyhow::Result<ServeConfig> {
-        let usual = Path::new(USUAL).exists().then_some(Path::new(USUAL));
-        let Some(file) = file.or(usual) else {
+        let text = ServeConfig::text(file)?;
+        ServeConfig::parse(file, text.as_deref())
+    }
+
+    /// The text of a configuration, or of the usual one; `None` without a file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn text(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+        if file.is_none() && !Path::new(USUAL).exists() {
+            return Ok(None);
+        }
+        let text = files::read_text(&chosen(file).to_string_lossy());
+        let text = text.map_err(anyhow::Error::msg);
+        text.with_context(|| unusable(file)).map(Some)
+    }
+
+    /// The configuration that a text in `file` means.
+    ///
+    /// # Errors
+    /// When it says what no service can do.
+    pub fn parse(file: Option<&Path>, text: Option<&str>) -> anyhow::Result<ServeConfig> {
+        let Some(text) = text else {
             return Ok(ServeConfig::default());
         };
-        let named = || format!("the configuration {} cannot be used", file.display());
-        let text = files::read_text(&file.to_string_lossy()).map_err(anyhow::Error::msg);
-        let config: ServeConfig = toml::from_str(&text.with_context(named)?).with_context(named)?;
-        config.require_sense().with_context(named)?;
+        let config: ServeConfig = toml::from_str(text).with_context(|| unusable(file))?;
+        config.require_sense().with_context(|| unusable(file))?;
         Ok(config)
     }
 
@@ -305,6 +325,15 @@ impl Ceilings {
     }
 }
 
+fn chosen(file: Option<&Path>) -> &Path {
+    file.unwrap_or(Path::new(USUAL))
+}
+
+fn unusable(file: Option<&Path>) -> String {
+    let file = chosen(file).display();
+    format!("the configuration {file} cannot be used")
+}
+
 /// Limits that a table of the configuration has.
 fn limits_of<'t>(
     table: &str,
@@ -317,11 +346,21 @@ fn limits_of<'t>(
     let flags = flags.iter().map(|(flag, text)| (flag.as_str(), *text));
     let overrides =
         Overrides::from_flags(flags).with_context(|| format!("`[{table}]` has an unknown key"))?;
-    let no_files = |path: &str| Err(path.to_owned());
-    let loaded = turnkey_policy::load("untrusted", &no_files, &overrides);
+    let loaded = LoadedProfile::clone(untrusted()).under(&overrides);
     // Its own rendering shows a command line, which there is none of.
     let policy = loaded.map_err(|error| anyhow::anyhow!("`[{table}]` is wrong: {error}"))?;
     Ok(policy.limits)
+}
+
+/// The profile of a request that names none, read once: whoever gets ready asks for it three times.
+pub fn untrusted() -> &'static LoadedProfile {
+    static READ: OnceLock<LoadedProfile> = OnceLock::new();
+    READ.get_or_init(|| shipped("untrusted"))
+}
+
+/// Reads a shipped profile. No file is, whoever names one.
+pub fn shipped(profile: &str) -> LoadedProfile {
+    LoadedProfile::read(profile, &|path| Err(path.to_owned()))
 }
 
 /// A part of a claim in words.

@@ -159,8 +159,7 @@ impl<'c> Listener<'c> {
             .map(|line| line.any().unwrap_or(true))
             .collect();
         drop(waited);
-        let mut hung_up = has[first_waiting..].iter();
-        self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
+        self.forget(&has[first_waiting..]);
         self.hear(&has[2..first_waiting], log);
         let mut is_to_end = false;
         while let Some(signal) = self.signals.read_signal()? {
@@ -226,14 +225,54 @@ impl<'c> Listener<'c> {
         if passes {
             maker.grant(claim);
         } else if let Some(mut caller) = maker.take_back() {
+            if claim.beyond(self.most).is_some() {
+                return self.refuse_for_ever(&caller, log);
+            }
             caller.caller.claim = claim;
             caller.caller.is_told.set(false);
             self.have_wait(caller, log);
         }
     }
 
-    /// Has a caller wait, in its place.
+    fn forget_who_hung_up(&mut self) {
+        let lines = self.waiting.iter().map(|place| place.caller.line.as_fd());
+        // That is told without being asked for.
+        let mut lines: Vec<PollFd<'_>> = lines
+            .map(|line| PollFd::new(line, PollFlags::empty()))
+            .collect();
+        let polled = poll(&mut lines, PollTimeout::ZERO);
+        let hung_up: Vec<bool> = lines
+            .iter()
+            .map(|line| polled.is_ok() && line.any().unwrap_or(true))
+            .collect();
+        self.forget(&hung_up);
+    }
+
+    /// Forgets of those who wait the ones that have hung up, in their order.
+    fn forget(&mut self, hung_up: &[bool]) {
+        let mut hung_up = hung_up.iter();
+        self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
+    }
+
+    /// Turns a caller away whose run will never fit: only who made it has read sums that are larger than those of this service's start.
+    fn refuse_for_ever(&mut self, caller: &QueuedCaller<WaitingCaller>, log: &ServiceLog) {
+        self.counters.refused(RefusalCode::Forbidden);
+        let message =
+            "it asks for more than `[per_user]` gave when the service was started; start that anew";
+        let refusal = (RefusalCode::Forbidden, message.to_owned());
+        let who = RefusedCaller {
+            request: caller.number,
+            user: Some(caller.user),
+            caller: Some(caller.caller.process),
+        };
+        turn_away(&caller.caller.line, &who, refusal, log);
+    }
+
+    /// Has a caller wait, in its place, which nobody takes from it who has hung up since.
     fn have_wait(&mut self, caller: QueuedCaller<WaitingCaller>, log: &ServiceLog) {
+        if self.waiting.is_full() {
+            self.forget_who_hung_up();
+        }
         if let Some(loser) = self.waiting.push(caller) {
             self.counters.refused(RefusalCode::Busy);
             let who = RefusedCaller {

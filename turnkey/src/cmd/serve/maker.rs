@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
 use turnkey_jailer::served::{self, SchedulingClass};
 use turnkey_monitor::shared::AttachedPrograms;
-use turnkey_policy::{JailLimits, Policy};
+use turnkey_policy::JailLimits;
 use turnkey_report::Report;
 use turnkey_supervisor::service::{
     CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
@@ -30,8 +30,8 @@ use turnkey_supervisor::{
     Strictness, Terminal, object, standard_error, standard_output,
 };
 
-use super::config::ServeConfig;
 use super::counters::{GONE, status_of};
+use super::first_half::FirstHalf;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
@@ -60,13 +60,14 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     nix::sys::prctl::set_name(c"turnkey")?;
     turnkey_supervisor::make_room_for_files();
     served::write_as_everybody().map_err(anyhow::Error::from)?;
-    let config = ServeConfig::load(arguments.config.as_deref())?;
+    let file = arguments.config.as_deref();
     // Out of the way of the caller's own.
     let service = nix::unistd::dup(std::io::stdin())?;
     fcntl(&service, FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
     let service = PacketLine::from(service);
     // To the end of this process.
     let _attached = arguments.after_a_run.then(hold_attached).flatten();
+    let half = FirstHalf::make(file);
     let Some(came) = service.receive(None)? else {
         // The service is over.
         return Ok(0);
@@ -91,6 +92,10 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     let known = peer.as_ref().ok();
     let (user, pid) = (known.map(|peer| peer.user.user), known.map(|peer| peer.pid));
     let done = peer.and_then(|peer| {
+        let half = match half {
+            Ok(half) if half.is_current(file) => half,
+            _ => FirstHalf::make(file).map_err(|error| broken(&error))?,
+        };
         let started = |profile: &str, program: &OsStr| {
             log.tell(ServiceEvent::Started {
                 request: &request,
@@ -100,7 +105,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 program: &program.to_string_lossy(),
             });
         };
-        let done = answered(&config, &caller, &peer, (&service, service_pid), &started)?;
+        let done = answered(half, &caller, &peer, (&service, service_pid), &started)?;
         Ok((peer, done))
     });
     let status = match done {
@@ -196,7 +201,7 @@ enum RequestEnd {
 
 /// Makes the run that is asked for, where its user has room for it.
 fn answered(
-    config: &ServeConfig,
+    half: FirstHalf,
     caller: &Arc<PacketLine>,
     peer: &ServedPeer,
     (service, service_pid): (&PacketLine, Pid),
@@ -237,7 +242,7 @@ fn answered(
         nix::unistd::fchdir(&descriptors.directory).map_err(|errno| {
             forbidden(format!("the current directory cannot be entered: {errno}"))
         })?;
-        settle(config, &arguments, &environment, (peer, seen.allowance))
+        settle(half, &arguments, &environment, (peer, seen.allowance))
     });
     let mut wanted = wanted.map_err(|error| broken(&error))??;
     if !claims(service, RunClaim::of(&wanted.policy.policy)).map_err(|error| broken(&error))? {
@@ -380,23 +385,32 @@ struct SettledRun {
 
 /// The policy for the request, within the ceilings and what the caller may have.
 fn settle(
-    config: &ServeConfig,
+    half: FirstHalf,
     arguments: &RunArguments,
     environment: &CallerEnvironment,
     (peer, allowance): (&ServedPeer, CallerAllowance),
 ) -> Result<SettledRun, Refusal> {
+    let FirstHalf {
+        config,
+        ceilings,
+        sums,
+        profile,
+        ..
+    } = half;
     config
         .require_profile(&arguments.profile)
         .map_err(forbidden)?;
-    let mut policy = load(arguments)?;
-    let ceilings = config.ceilings().map_err(|error| broken(&error))?;
+    let overrides = arguments.overrides.resolve();
+    let overrides = overrides.map_err(|error| broken(&error.into()))?;
+    let mut policy = profile
+        .policy(&arguments.profile, &overrides)
+        .map_err(malformed)?;
     config
         .require_within(&policy, &ceilings)
         .map_err(forbidden)?;
     let caller = allowance
         .lower(peer.user, &mut policy.limits)
         .map_err(|error| forbidden(error.to_string()))?;
-    let sums = config.sums().map_err(|error| broken(&error))?;
     config
         .require_ever(RunClaim::of(&policy), sums)
         .map_err(forbidden)?;
@@ -414,13 +428,6 @@ fn settle(
         policy,
         directory,
         caller,
-    })
-}
-
-fn load(arguments: &RunArguments) -> Result<Policy, Refusal> {
-    run::load(&arguments.profile, &arguments.overrides).map_err(|failure| match failure {
-        Failure::Profile(error) => malformed(error),
-        Failure::Other(error) => broken(&error),
     })
 }
 

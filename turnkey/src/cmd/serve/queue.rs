@@ -34,6 +34,11 @@ impl<T> CallerQueue<T> {
         self.waiting.len()
     }
 
+    /// True when one more has a place only if another one loses it.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= self.most
+    }
+
     /// The callers that wait, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &QueuedCaller<T>> {
         self.waiting.iter()
