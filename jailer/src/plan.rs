@@ -273,7 +273,7 @@ pub enum PlanError {
     MissingGiven {
         /// The flag.
         flag: &'static str,
-        /// Its value, made absolute.
+        /// The value of the flag, made absolute.
         path: PathBuf,
         /// The words that help.
         fix: String,

@@ -255,10 +255,9 @@ impl<W: Write> Page<'_, W> {
         }
         let blocked: Vec<_> = blocked::that_matter(blocked).collect();
         for row in blocked.iter().take(UNRULED) {
-            let times = if row.count > 1 {
-                format!(" ({} times)", row.count)
-            } else {
-                String::new()
+            let times = match row.count {
+                0 | 1 => String::new(),
+                count => format!(" ({count} times)"),
             };
             self.head(&format!("blocked: {}{times}", row.what))?;
             if let Some(process) = row.process {

@@ -5,6 +5,7 @@ use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 mod arranging;
 mod injection;
 mod looking;
+mod mass;
 mod names;
 mod network;
 mod persistence;
@@ -186,113 +187,6 @@ fn a_program_that_deletes_its_temporary_files_is_not_fileless() {
         story.exec(P, "/usr/bin/python3.11", &["python3"]);
         story.writes(P, "/tmp/x").deletes(P, "/tmp/x");
         story.exec(11, "/tmp/tool", &["tool"]);
-    });
-}
-
-/// Files of a home, of several classes.
-const HOME: &[&str] = &[
-    "letter.docx",
-    "taxes.pdf",
-    "sheet.xlsx",
-    "cat.jpg",
-    "dog.png",
-    "song.mp3",
-    "film.mp4",
-    "old.zip",
-    "notes.txt",
-    "data.csv",
-    "app.db",
-    "key.pem",
-];
-
-#[test]
-fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
-    let expected = Behaviour::MassChange;
-    names(
-        |story| {
-            for name in HOME {
-                story.reads(P, &format!("/workspace/{name}"));
-                story.writes(P, &format!("/workspace/{name}"));
-            }
-        },
-        expected,
-    );
-    names(
-        |story| {
-            for name in HOME {
-                story.deletes(P, &format!("/workspace/{name}"));
-            }
-        },
-        expected,
-    );
-    names(
-        |story| {
-            for number in 0..6 {
-                let name = format!("/workspace/{number}.txt");
-                story.renames(P, &name, &format!("{name}.locked"));
-            }
-        },
-        expected,
-    );
-}
-
-/// Own files lend their names to nobody's: not in a directory that is renamed, nor by a name that they had before.
-#[test]
-fn the_callers_files_are_lost_under_any_name_of_their_directory() {
-    for place in ["/workspace/moved", "/workspace/own"] {
-        names(
-            |story| {
-                for name in HOME {
-                    story.writes(P, &format!("/workspace/own/{name}"));
-                }
-                story.renames(P, "/workspace/own", "/workspace/other");
-                story.renames(P, "/workspace/docs", place);
-                for name in HOME {
-                    story.deletes(P, &format!("{place}/{name}"));
-                }
-            },
-            Behaviour::MassChange,
-        );
-    }
-}
-
-#[test]
-fn a_formatter_a_clean_build_and_own_files_are_none() {
-    is_silent(|story| {
-        for number in 0..200 {
-            let name = format!("/workspace/src/{number}.py");
-            story.reads(P, &name).writes(P, &name);
-        }
-    });
-    is_silent(|story| {
-        for number in 0..100 {
-            story.deletes(P, &format!("/workspace/{number}.o"));
-        }
-        for name in HOME {
-            story.deletes(P, &format!("/workspace/node_modules/some/{name}"));
-            story.deletes(P, &format!("/tmp/{name}"));
-        }
-    });
-    is_silent(|story| {
-        for name in HOME {
-            story.writes(P, &format!("/workspace/{name}"));
-            story.deletes(P, &format!("/workspace/{name}"));
-        }
-    });
-    // As pip does with the package that it replaces.
-    is_silent(|story| {
-        for name in HOME {
-            story.writes(P, &format!("/workspace/lib/package/{name}"));
-        }
-        story.renames(P, "/workspace/lib/package", "/workspace/lib/~ackage");
-        for name in HOME {
-            story.deletes(P, &format!("/workspace/lib/~ackage/{name}"));
-        }
-    });
-    is_silent(|story| {
-        for name in HOME {
-            story.deletes(P, &format!("/workspace/{name}")).wait(10);
-        }
     });
 }
 

@@ -294,11 +294,10 @@ fn layers_without_a_rule_name_their_flag() {
         to: None,
         memory: Vec::new(),
     };
-    let at_the_top = for_layer(Stopper::Mounts, &file("/wt", vec![FileAccess::Write]), None);
-    assert_eq!(at_the_top.as_deref(), Some("--root-mode overlay"));
-    let of_the_system = file("/usr/bin/env", vec![FileAccess::Write]);
-    let advice = for_layer(Stopper::Mounts, &of_the_system, None);
-    assert_eq!(advice.as_deref(), Some("--root-mode overlay"));
+    for path in ["/wt", "/usr/bin/env"] {
+        let advice = for_layer(Stopper::Mounts, &file(path, vec![FileAccess::Write]), None);
+        assert_eq!(advice.as_deref(), Some("--root-mode overlay"), "{path}");
+    }
     let write = file("/srv/a b", vec![FileAccess::Write]);
     assert_eq!(
         for_layer(Stopper::Mounts, &write, None).as_deref(),

@@ -41,7 +41,7 @@ pub fn all(report: &Report) -> Vec<Blocked<'_>> {
     files.chain(addresses).chain(calls).collect()
 }
 
-/// Those that a program may have failed of.
+/// The attempts that a program may have failed of.
 pub fn that_matter<'r>(rows: Vec<Blocked<'r>>) -> impl Iterator<Item = Blocked<'r>> {
     rows.into_iter().filter(|row| row.done_without.is_none())
 }
