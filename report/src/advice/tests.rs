@@ -579,16 +579,11 @@ fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
                     errno: libc::EPERM,
                     for_arguments: only,
                 };
-                match &object {
-                    Object::Syscall(name) => {
-                        for_call(Some(stopper), name, only)
-                            .into_iter()
-                            .for_each(&mut take);
-                    }
-                    _ => for_layer(stopper, &object, only)
-                        .into_iter()
-                        .for_each(&mut take),
-                }
+                let layer = match &object {
+                    Object::Syscall(name) => for_call(Some(stopper), name, only),
+                    _ => for_layer(stopper, &object, only),
+                };
+                layer.into_iter().for_each(&mut take);
                 for rule in &rules {
                     take(for_rule("untrusted", rule, &act));
                     take(for_rule_alone("untrusted", rule, &act));
