@@ -131,7 +131,7 @@ fn is_of_a_new_repository(path: &[u8], act: &ObservedAct<'_>, state: &ProcessSta
     let (Some(at), Some(process)) = (at, state.process(&act.event.task)) else {
         return false;
     };
-    if state.made(&[&path[..at], b"/.git/HEAD"].concat()) {
+    if state.made_directory(&[&path[..at], b"/.git"].concat()) {
         return true;
     }
     let makes = |word: &Vec<u8>| matches!(&word[..], b"init" | b"clone");

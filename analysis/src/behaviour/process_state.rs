@@ -99,6 +99,15 @@ impl ProcessState {
         self.found.contains(path) && !self.made(path)
     }
 
+    /// True when the run made this directory, where nothing was before, and has put nothing into it that it did not make: mkdir(2) fails
+    /// where there is one, while an open with `O_CREAT` makes nothing of a file that is there.
+    pub fn made_directory(&self, directory: &[u8]) -> bool {
+        let below = [directory, b"/"].concat();
+        let inside = self.found.range(below.clone()..);
+        let mut inside = inside.take_while(|path| path.starts_with(&below));
+        self.made(directory) && inside.all(|path| self.made(path))
+    }
+
     /// True when the run made the environment of Python that a package lies in: what is put there
     /// is new to nobody else.
     pub fn made_environment_of(&self, path: &[u8]) -> bool {
@@ -178,7 +187,17 @@ impl ProcessState {
                 new: Some(new),
                 outcome: ActOutcome::Done,
                 ..
-            } if !self.made.contains(&**path) => self.move_made(path, new),
+            } if !self.made.contains(&**path) => {
+                self.move_made(path, new);
+                insert(&mut self.found, path);
+                insert(&mut self.found, new);
+            }
+            Operation::Changed {
+                on: AttemptKind::Unlink,
+                path,
+                outcome: ActOutcome::Done,
+                ..
+            } if !self.made.contains(&**path) => insert(&mut self.found, path),
             Operation::Changed {
                 path,
                 new: Some(new),

@@ -1,5 +1,7 @@
 //! Persistence: files that are run later, and the hooks of git that are nobody's.
 
+use turnkey_policy::AttemptKind;
+
 use super::*;
 
 #[test]
@@ -128,29 +130,55 @@ fn a_hook_is_of_git_in_a_new_repository_alone() {
     });
 }
 
-/// The head of a repository that the run made is written beside it and renamed; of one that was there, git reads it first.
+/// A repository is the run's own where it made the directory, and everything that it has put into it.
 #[test]
 fn a_hook_in_a_repository_of_the_runs_own_is_nobody_elses() {
-    let (lock, head) = ("/workspace/r/.git/HEAD.lock", "/workspace/r/.git/HEAD");
-    let hook = "/workspace/r/.git/hooks/commit-msg";
+    const EEXIST: i32 = 17;
+    let git = "/workspace/r/.git";
+    let path = |name: &str| format!("{git}/{name}");
+    let made = |story: &mut Story| {
+        story.changed(P, AttemptKind::Open, git, 0);
+        story.writes(P, &path("HEAD.lock"));
+        story.renames(P, &path("HEAD.lock"), &path("HEAD"));
+    };
+    let hook = |story: &mut Story| {
+        story.exec(P, "/usr/bin/cat", &["cat"]);
+        story.writes(P, &path("hooks/commit-msg"));
+    };
     is_silent(|story| {
-        story.writes(P, lock).renames(P, lock, head);
-        story.exec(P, "/usr/bin/cat", &["cat"]).writes(P, hook);
+        made(story);
+        hook(story);
     });
-    names(
-        |story| {
-            story.reads(P, head).writes(P, lock).renames(P, lock, head);
-            story.exec(P, "/usr/bin/cat", &["cat"]).writes(P, hook);
-        },
-        Behaviour::Persistence,
-    );
-    names(
-        |story| {
-            story.writes(P, lock).renames(P, lock, head);
-            story.writes(P, "/workspace/s/.git/hooks/commit-msg");
-        },
-        Behaviour::Persistence,
-    );
+    let told = |before: &dyn Fn(&mut Story)| {
+        let tell = |story: &mut Story| {
+            before(story);
+            hook(story);
+        };
+        names(tell, Behaviour::Persistence);
+    };
+    // One that was there, whatever of it is written anew.
+    told(&|story| {
+        story.changed(P, AttemptKind::Open, git, EEXIST);
+    });
+    told(&|story| {
+        story.writes(P, &path("HEAD"));
+    });
+    told(&|story| {
+        story.deletes(P, &path("HEAD")).writes(P, &path("HEAD"));
+    });
+    // Moved away, and its content into another one of its name.
+    told(&|story| {
+        story.renames(P, git, "/workspace/g");
+        made(story);
+    });
+    told(&|story| {
+        story.renames(P, "/workspace/r", "/workspace/old");
+        made(story);
+        story.renames(P, "/workspace/old/.git/config", &path("config"));
+    });
+    told(&|story| {
+        story.changed(P, AttemptKind::Open, "/workspace/s/.git", 0);
+    });
 }
 
 #[test]
