@@ -101,8 +101,8 @@ expected!(
     hooks_that_git_itself_brings_are_its_work: not_on [ORDINARY_6_12],
     "this guest has no git: on 6.12 programs"
 );
-/// A template with a hook, as administrators of git give one, is no persistence in what git makes, and one in what was there. A
-/// template of the program's own is the program's, however git is told of it.
+/// A template with a hook, as administrators of git give one, is no persistence in what git makes. Nor is one of the program's own in
+/// a repository that the run makes; in one that was there it is, however git is told of the template.
 #[test]
 fn hooks_that_git_itself_brings_are_its_work() {
     let template = "mkdir -p t/hooks && printf '#!/bin/sh\n' > t/hooks/pre-commit && chmod 755 t/hooks/pre-commit";
@@ -127,20 +127,21 @@ fn hooks_that_git_itself_brings_are_its_work() {
     let ran = under(profile.to_str().unwrap()).shell(fresh);
     ran.expect_code(0);
     ran.expect(ran.at("/risk_score") == 0, "its own repositories");
+    let own = |way: &str| format!("{template}; {way}; test -x .git/hooks/pre-commit");
     for way in [
-        "git init -q --template=t .",
-        "GIT_TEMPLATE_DIR=$PWD/t git init -q .",
+        "git init -q --template=t",
+        "GIT_TEMPLATE_DIR=$PWD/t git init -q",
     ] {
-        let ran =
-            under("shell").shell(&format!("{template}; {way}; test -x .git/hooks/pre-commit"));
+        let ran = under("shell").shell(&own(way));
         ran.expect_code(0);
-        ran.expect(ran.at("/risk_score") == 60, "a template of its own");
+        ran.expect(ran.at("/risk_score") == 0, "a repository of its own");
+        let run = under("shell");
+        let (made, told) = outside("git", &["init", "-q", run.path().to_str().unwrap()]);
+        assert!(made.success(), "{told}");
+        let ran = run.shell(&own(way));
+        ran.expect_code(0);
+        ran.expect(ran.at("/risk_score") == 60, "the caller's repository");
     }
-    let run = under("shell");
-    let (made, told) = outside("git", &["init", "-q", run.path().to_str().unwrap()]);
-    assert!(made.success(), "{told}");
-    let ran = run.shell(&format!("{template}; git init -q --template=t"));
-    ran.expect(ran.at("/risk_score") == 60, "the caller's repository");
 }
 
 fn script(text: &str) -> Harmful<'_> {
