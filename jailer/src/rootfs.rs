@@ -11,6 +11,7 @@ mod covers;
 pub(crate) mod decoys;
 mod overlay;
 pub mod paths;
+mod private;
 pub mod root;
 mod tree;
 mod views;
