@@ -51,6 +51,9 @@ pub struct Jail {
     pub climbing: u32,
     /// Not 0: each internet socket bears its number as the mark of its packets, and so do records of it.
     pub marks_sockets: u32,
+    /// 1: nothing keeps its tasks from another root directory, as chroot(2) gives one, so paths begin at the root of the mount
+    /// namespace. 0: at the task's own root, which it cannot leave.
+    pub roams: u64,
     /// The cookie of turnkey's own network namespace; 0: not known, so that none is taken for the jail's own.
     pub outside: u64,
     /// The number of the next record.
@@ -107,6 +110,7 @@ impl Jail {
             relative: 0,
             climbing: 0,
             marks_sockets: 0,
+            roams: 0,
             outside: 0,
             seq: 0,
             seen: [0; count::SLOTS],
@@ -127,7 +131,7 @@ impl Jail {
 const _: () = assert!(
     size_of::<Jail>()
         == 72
-            + 2 * 8
+            + 3 * 8
             + 2 * 8 * count::SLOTS
             + 48
             + size_of::<Outsider>()

@@ -283,6 +283,7 @@ pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
 fn in_role(scratch: Option<&'static mut Scratch>, jail: JailCell) -> Option<&'static mut Scratch> {
     let scratch = scratch?;
     scratch.cursor.role = actor::role(jail);
+    scratch.cursor.roams = jail.roams();
     scratch.cursor.trusted = 0;
     Some(scratch)
 }

@@ -90,12 +90,14 @@ fn is_making(class: u8) -> bool {
     matches!(class, class::MAKE..=class::TIMESAT)
 }
 
-/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, and any that writes
-/// may have met the limit of a file's size.
+/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, and any that writes or
+/// opens may have met a limit.
 #[inline(always)]
 fn interesting_end(nr: i32, result: i64) -> Option<u8> {
     match interesting(nr) {
-        None if refused::is_filters_answer(result) || refused::is_cut(result) => Some(class::NONE),
+        None if refused::is_filters_answer(result) || refused::meets_limit(result) => {
+            Some(class::NONE)
+        }
         class => class,
     }
 }
@@ -214,9 +216,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     };
     let by_filter = refused::by_filter(jail, nr, result);
     let is_quiet = is_look(call) || is_making(call);
-    // A truncation by descriptor is told where a rule is about the file; of a limit it tells by itself.
-    let is_cut = (is_unasked || call == class::FTRUNCATE) && refused::is_cut(result);
-    if is_cut || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
+    // A truncation by descriptor is told where a rule is about the file, a socket where it is refused; of a limit they
+    // tell by themselves.
+    let tells_of_limits = matches!(call, class::NONE | class::FTRUNCATE | class::SOCKET);
+    let meets_limit = tells_of_limits && refused::meets_limit(result);
+    if meets_limit || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));
         return None;

@@ -158,7 +158,8 @@ fn ask_about_argument(
     (verdict, base)
 }
 
-/// The base that the path argument in the text starts from: [`Resolved::EMPTY`], when it is absolute.
+/// The base that the path argument in the text starts from: [`Resolved::EMPTY`], when it is absolute, and starts from the root of
+/// the mount namespace.
 #[inline(always)]
 fn base_of_argument(
     scratch: &mut Scratch,
@@ -166,10 +167,19 @@ fn base_of_argument(
     task: u64,
     (directory, in_root): (i32, bool),
 ) -> Resolved {
-    if scratch.text[0] == b'/' && !in_root {
+    let is_absolute = scratch.text[0] == b'/' && !in_root;
+    if is_absolute && scratch.cursor.roams == 0 {
         return Resolved::EMPTY;
     }
-    let base = path::resolve(scratch, task, path::base(task, directory));
+    let place = if is_absolute {
+        path::root(task)
+    } else {
+        path::base(task, directory)
+    };
+    let base = path::resolve(scratch, task, place);
+    if is_absolute && base.length == 1 {
+        return Resolved::EMPTY;
+    }
     if base.is_whole() {
         return base;
     }

@@ -307,11 +307,17 @@ impl Walk<'_> {
     }
 }
 
-/// Writes the path of `place`, as seen from the root of `task`, to [`Scratch::path`]. That of no place is
-/// not known.
+/// Writes the path of `place`, as seen from the root of `task`, or of its mount namespace where tasks choose their roots, to
+/// [`Scratch::path`]. That of no place is not known.
 #[inline(always)]
 pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
-    let root = root(task);
+    // Nothing is at the address 0: the walk ends at the top. Branch-free, as the verifier would go on from here twice.
+    let stays = verifier::opaque(scratch.cursor.roams).wrapping_sub(1);
+    let own = root(task);
+    let root = Place {
+        mount: own.mount & stays,
+        dentry: own.dentry & stays,
+    };
     let Place { mount, dentry } = place;
     scratch.cursor.begin = PATH as u32;
     scratch.cursor.ended = GOING;

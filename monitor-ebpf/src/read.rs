@@ -100,6 +100,8 @@ pub struct Cursor {
     pub state: u32,
     /// The role of the current process, by which it answers.
     pub role: u32,
+    /// [`JailCell::roams`].
+    pub roams: u64,
     /// Number of `..` in the path being normalised.
     pub stepped: u32,
     /// Not 0: the path being looked at is not in its plain form.
@@ -172,7 +174,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_17: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_18: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

@@ -15,7 +15,9 @@ use crate::verifier;
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
+const EMFILE: i64 = -24;
 const EFBIG: i64 = -27;
+const ENOSPC: i64 = -28;
 const ENOSYS: i64 = -38;
 const EPROTONOSUPPORT: i64 = -93;
 const ESOCKTNOSUPPORT: i64 = -94;
@@ -33,10 +35,11 @@ pub fn is_filters_answer(result: i64) -> bool {
     result == EPERM || result == ENOSYS
 }
 
-/// True when a file was to grow over the limit of its size, `RLIMIT_FSIZE`: setrlimit(2).
+/// True when a call met a limit of which only its result tells: descriptors, the size of a file (`RLIMIT_NOFILE` and
+/// `RLIMIT_FSIZE` of setrlimit(2)), and room in a file system.
 #[inline(always)]
-pub fn is_cut(result: i64) -> bool {
-    result == EFBIG
+pub fn meets_limit(result: i64) -> bool {
+    result == EMFILE || result == EFBIG || result == ENOSPC
 }
 
 /// The rule kind of a syscall of the watch-list, and whether rules may decide on it.
@@ -194,8 +197,8 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
     }
 }
 
-/// Tells of a syscall that the filter has answered in the kernel's place, or that met the limit of a file's size, and
-/// that no other program tells of.
+/// Tells of a syscall that the filter has answered in the kernel's place, or that met a limit, and that no other program
+/// tells of.
 ///
 /// Its arguments were not looked at, and without them a loop over it is one event.
 #[inline(always)]

@@ -358,6 +358,7 @@ impl Monitor {
             } else {
                 started::NOT
             },
+            roams: self.tree.is_some().into(),
             outside: own_network::cookie().unwrap_or(0),
             advisory: self.rules.advisory(),
             aliased: self.rules.aliased(),

@@ -235,6 +235,13 @@ impl JailCell {
         slot < COUNT && word >> (slot % 64) & 1 != 0
     }
 
+    /// 1 when its tasks may have root directories of their own choice, or else 0.
+    #[inline(always)]
+    pub fn roams(self) -> u64 {
+        // SAFETY: the pointer comes from the map of jails; user space wrote it before any program read it.
+        unsafe { (&raw const (*self.0).roams).read_volatile() }
+    }
+
     /// True when a hook may have left a mark for the end of a call.
     #[inline(always)]
     pub fn is_marked(self) -> bool {

@@ -187,7 +187,7 @@ fn the_host_is_not_concerned() {
 fn an_object_of_another_version_is_refused() {
     let at = OBJECT
         .windows(14)
-        .position(|bytes| bytes == b"TURNKEY_ABI_17")
+        .position(|bytes| bytes == b"TURNKEY_ABI_18")
         .expect("it says its version");
     let mut object = OBJECT.to_vec();
     let mut rest = &mut object[at..];
