@@ -13,7 +13,7 @@ use super::act::{Object, ReportedAct, kind_name};
 use super::advice;
 use super::clock::Clock;
 use super::errno::errno_name;
-use super::met::CutWrites;
+use super::met::FailedAtLimits;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
 use super::own_servers::OwnServers;
@@ -52,7 +52,7 @@ pub struct Aggregator {
     servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
-    cut: CutWrites,
+    failed: FailedAtLimits,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
     /// The number of events. Each can stand for many acts.
@@ -102,8 +102,8 @@ pub struct Observations {
     pub seen: BTreeMap<&'static str, u64>,
     /// Processes that spoke on sockets that bear a number.
     pub speakers: Speakers,
-    /// Writes that met the limit of a file's size.
-    pub cut: CutWrites,
+    /// Calls that failed at limits of which only their results tell.
+    pub failed: FailedAtLimits,
     /// Numbers of `seq` that no event had.
     pub missing: u64,
     /// The counts of what found no row.
@@ -128,7 +128,7 @@ impl Aggregator {
             servers: OwnServers::default(),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
-            cut: CutWrites::default(),
+            failed: FailedAtLimits::default(),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
             events: 0,
@@ -151,7 +151,7 @@ impl Aggregator {
         self.acting = process;
         self.speakers.note(event, process);
         self.servers.note(event);
-        if self.cut.note(event, &self.clock) {
+        if self.failed.note(event, &self.clock) {
             return None;
         }
         // Who asks for an exec is who it was before.
@@ -211,7 +211,7 @@ impl Aggregator {
             findings: findings(rules, &self.tallies),
             seen: self.seen,
             speakers: self.speakers,
-            cut: self.cut,
+            failed: self.failed,
             missing: self.next_seq.saturating_sub(self.events),
             omitted,
         }

@@ -19,7 +19,7 @@ use super::ending::{Ending, Evidence, NotStarted, RunEnding};
 use super::export::Export;
 use super::kept::Kept;
 use super::limit;
-use super::met;
+use super::met::{self, FailedAtLimits};
 use super::model;
 use super::model::{
     Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, LoweredLimit, Omitted,
@@ -164,6 +164,10 @@ impl Report {
             .as_ref()
             .map(sinkhole::sent_secrets)
             .unwrap_or_default();
+        if let Ending::Ran(_) = inputs.ending {
+            let insisted = inputs.observations.failed.insisted(&inputs.policy.limits);
+            end.reached.extend(insisted);
+        }
         let found = behaviour::findings(inputs.engine.finish(&end), &inputs.clock);
         inputs.observations.findings.extend(found);
         let (policy, ending, observations) = (inputs.policy, &inputs.ending, &inputs.observations);
@@ -219,7 +223,11 @@ impl Report {
             limits: inputs.usage.as_ref().map(|_| limits(&policy.limits)),
             enforcement: inputs.enforcement.iter().map(layer).collect(),
             files_changed: inputs.files_changed.iter().map(changed).collect(),
-            events,
+            events: Events {
+                // Of what processes did before they were found, nothing is known.
+                complete: events.complete && !came_late(ending),
+                ..events
+            },
             on_host: Vec::new(),
             on_host_to_write: Vec::new(),
             repository_left: None,
@@ -293,6 +301,10 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     }
 }
 
+fn came_late(ending: &Ending) -> bool {
+    matches!(ending, Ending::Attached(attached) if attached.found > 0)
+}
+
 /// The acts that events told of, and those of the same kinds that are lost, by kind.
 fn seen(observations: &Observations, lost: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let told = observations.seen.iter();
@@ -342,7 +354,12 @@ fn met_findings(inputs: &ReportInputs<'_>) -> Vec<Finding> {
         Ending::Ran(RunEnding { limit, .. }) => limit,
         Ending::NotStarted { .. } | Ending::Attached(_) => None,
     };
-    let met = (inputs.met, &inputs.observations.cut);
+    let failed = match inputs.ending {
+        // Its limits are somebody else's.
+        Ending::Attached(_) => &FailedAtLimits::default(),
+        Ending::Ran(_) | Ending::NotStarted { .. } => &inputs.observations.failed,
+    };
+    let met = (inputs.met, failed);
     let usage = inputs.usage.unwrap_or_default();
     let mut findings = met::findings(met, ended_by, &inputs.policy.limits, &usage);
     for finding in &mut findings {

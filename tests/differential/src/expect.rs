@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::encode::{Encoded, Placed};
 use crate::rules::{Act, NOT_SHOWN, accesses, decide, normal, steps_back};
-use crate::shape::{Class, Shape, refusal, shape};
+use crate::shape::{Class, Shape, meets_limit, refusal, shape};
 use crate::stops::Looked;
 use crate::told::LONGEST;
 use crate::trace::Seen;
@@ -191,12 +191,13 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
         looked,
         context,
     };
+    let at_limit = refused.clone();
     let refused = Expected {
         call: Some((seen.number, Some([args[0], args[1], args[2]]))),
         ..refused
     };
     match shape.class {
-        Class::None => Vec::new(),
+        Class::None => at_limit.when(Some(meets_limit(result))),
         Class::Open => vec![call.open()],
         Class::Exec if result == 0 => vec![call.exec()],
         Class::Exec => vec![call.exec_attempt()],
@@ -213,6 +214,7 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
         Class::Send => call.send(),
         Class::Listen => Expected::of("listen", seen).when(call.is_internet()),
         Class::Fork => call.fork(refused),
+        Class::Guarded if call.is_socket() && meets_limit(result) => vec![at_limit],
         Class::Guarded => refused.when(Some(call.is_guarded())),
     }
 }
@@ -564,14 +566,17 @@ impl One<'_> {
         [EPERM, EACCES, ENOSYS].contains(&self.result)
     }
 
+    fn is_socket(&self) -> bool {
+        matches!(self.seen.number, 41 | 53)
+    }
+
     fn is_guarded(&self) -> bool {
         let is_setuid = matches!(self.seen.number, 105..=126);
-        let is_socket = matches!(self.seen.number, 41 | 53);
         let of_all = self.seen.number == 62 && int(self.args[0]) == -1 && word(self.args[1]) != 0;
         self.is_refusal()
             || of_all
             || is_setuid && self.result == EINVAL
-            || is_socket && NO_SOCKET.contains(&self.result)
+            || self.is_socket() && NO_SOCKET.contains(&self.result)
     }
 
     fn makes_device(&self) -> bool {

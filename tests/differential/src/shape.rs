@@ -68,6 +68,11 @@ impl Shape {
     }
 }
 
+/// True when a call met a limit: of descriptors (`EMFILE`), of a file's size (`EFBIG`), or of room (`ENOSPC`).
+pub fn meets_limit(result: i64) -> bool {
+    [-24, -27, -28].contains(&result)
+}
+
 /// Of a call that is refused: the kind of attempt that docs/profile.md counts it to, and the rule of the profile.
 pub fn refusal(number: i64, result: i64) -> (Option<&'static str>, Option<&'static str>) {
     const EPERM: i64 = -1;

@@ -81,6 +81,54 @@ fn a_cut_file_is_told_whoever_cuts_it() {
     }
 }
 
+/// Makes fifty of them, and goes on without the last.
+fn fifty(make: &str) -> String {
+    format!(
+        "import os, socket
+kept = []
+for _ in range(50):
+    try: kept.append({make})
+    except OSError: pass
+os.closerange(3, 60)
+print(len(kept))"
+    )
+}
+
+#[test]
+fn open_files_that_are_too_many_are_told_whatever_opens_them() {
+    for make in [
+        "open('/dev/null')",
+        "os.pipe()",
+        "os.dup(1)",
+        "socket.socket()",
+        "os.memfd_create('m')",
+    ] {
+        let script = fifty(make);
+        let ran = Run::new().option("--open-files 40").python(&script);
+        ran.expect_code(0);
+        ran.expect(ran.stdout != "50\n", "not all of them");
+        is_told(&ran, "turnkey:open-files", "--open-files 80");
+        let roomy = Run::new().option("--open-files 200").python(&script);
+        roomy.expect(roomy.stdout == "50\n", "all of them with room");
+        let told = finding(&roomy, "turnkey:open-files");
+        roomy.expect(told.is_none(), "nor told so");
+    }
+    let insists = fifty("os.dup(1)").replace("range(50)", "range(600)");
+    let ran = Run::new().option("--open-files 40").python(&insists);
+    let found = finding(&ran, "behaviour:exhaustion");
+    ran.expect(found.is_some(), "who insists");
+}
+
+#[test]
+fn a_write_without_room_is_told() {
+    let script = "head -c 3M /dev/zero > /tmp/f; true";
+    let ran = Run::new().option("--scratch /tmp=1M").shell(script);
+    ran.expect_code(0);
+    is_told(&ran, "turnkey:room", "--scratch /tmp=SIZE");
+    let roomy = Run::new().option("--scratch /tmp=8M").shell(script);
+    roomy.expect(finding(&roomy, "turnkey:room").is_none(), "with room");
+}
+
 #[test]
 fn who_insists_on_more_tasks_is_a_fork_bomb() {
     let insists = "import os, time
