@@ -17,6 +17,7 @@ mod exfiltration;
 mod exhaustion;
 mod fileless;
 mod injection;
+mod interpreter;
 mod killing;
 mod listing;
 mod mass;

@@ -14,6 +14,7 @@ use turnkey_policy::{Behaviour, Glob, Policy, WORKSPACE};
 
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
+use super::interpreter::is_interpreter;
 use super::path_classes::is_in;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
@@ -100,10 +101,6 @@ const KEPT: &[&str] = &[
 const SEARCHES: [u64; 2] = [10, 11];
 /// Programs that talk to the agent of GnuPG.
 const GNUPG: &[&str] = &["gpg", "gpg2", "gpg-connect-agent", "gpgconf", "gpgsm"];
-/// Programs that run what somebody wrote, by the beginning of their names.
-const INTERPRETERS: &[&str] = &[
-    "bash", "dash", "ksh", "lua", "node", "perl", "php", "python", "ruby", "sh", "zsh",
-];
 /// Kinds that programs of one sort alone keep for themselves.
 const KEPT_BY_FEW: &[&str] = &["SSH keys", "private keys", "browsers", "wallets"];
 
@@ -268,10 +265,5 @@ fn has_no_use(exe: &[u8], kind: &str) -> bool {
     let Ok(name) = std::str::from_utf8(base_name(exe)) else {
         return false;
     };
-    let is_version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let interprets = || {
-        let mut ends = INTERPRETERS.iter().filter_map(|one| name.strip_prefix(one));
-        ends.any(is_version)
-    };
-    HANDLERS.contains(&name) || KEPT_BY_FEW.contains(&kind) && interprets()
+    HANDLERS.contains(&name) || KEPT_BY_FEW.contains(&kind) && is_interpreter(exe)
 }

@@ -2,13 +2,15 @@
 //! as a program, as a script, or by an interpreter that was given its name; or a shell without a script
 //! was started beside a downloader, by the same parent, within two seconds (`curl … | sh`).
 //!
-//! A compiler writes what is executed next, too; it does not speak to the internet.
+//! A compiler writes what is executed next, too; it does not speak to the internet. An installer of packages does, and what it
+//! puts where packages belong is what the caller had it ask a registry for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::Behaviour;
 
 use super::act::{ActOutcome, ObservedAct, Operation};
+use super::interpreter::{installs, is_interpreter};
 use super::process_state::{ProcessState, base_name};
 use super::shell::{is_shell, waits_for_orders};
 use super::{Detector, Sighting, Step};
@@ -17,6 +19,8 @@ use super::{Detector, Sighting, Step};
 const FILES: usize = 4096;
 /// Downloaders that are remembered, by the process that started them.
 const DOWNLOADERS: usize = 64;
+/// Arguments of an interpreter, one of which may name what it runs.
+const GIVEN: usize = 4;
 /// Nanoseconds between the starts of the two ends of a pipe.
 const TOGETHER: u64 = 2_000_000_000;
 
@@ -51,8 +55,10 @@ impl Detector for Download {
             }
             Operation::Executed { file, script, argv } => {
                 let names = [Some(&file.path[..]), script.as_deref()];
+                // To other programs such an argument is something to work on: `rustc x.rs`.
+                let most = if is_interpreter(&file.path) { GIVEN } else { 0 };
                 let given = argv.iter().skip(1).map(|argument| absolute(argument));
-                let given: Vec<Vec<u8>> = given.take(4).collect();
+                let given: Vec<Vec<u8>> = given.take(most).collect();
                 let all = names
                     .into_iter()
                     .flatten()
@@ -73,6 +79,9 @@ impl Download {
         let Some(peer) = process.and_then(|process| process.network.as_deref()) else {
             return;
         };
+        if installs(act, state) {
+            return;
+        }
         let step = Step::of(act.event, &[b"spoke to ", peer, b" and wrote ", path]);
         self.remember(path, step);
     }

@@ -1,5 +1,5 @@
 //! Evasion: a program deleted its own file or script; or two different files were looked at that tell a
-//! jail or a virtual machine; or the run waited, doing nothing, until the clock ended it.
+//! jail or a virtual machine; or the run waited, doing nothing and serving nobody, until the clock ended it.
 //!
 //! A look at one such file is what a library does that counts processors.
 
@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
-use super::process_state::{ObservedProcess, ProcessState, base_name};
+use super::interpreter::is_interpreter;
+use super::process_state::{ObservedProcess, ProcessState};
 use super::{Detector, End, Sighting, Step};
 
 /// Different files that make a search.
@@ -19,11 +20,14 @@ const PROBES: usize = 2;
 pub struct Evasion {
     probes: BTreeMap<Vec<u8>, Step>,
     told: bool,
+    /// Somebody waits for connections, which is doing something.
+    serves: bool,
 }
 
 impl Detector for Evasion {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
+            Operation::Served => self.serves = true,
             Operation::Changed {
                 on: AttemptKind::Unlink,
                 path,
@@ -57,7 +61,7 @@ impl Detector for Evasion {
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
-        if let Some(idle) = &end.idle {
+        if let Some(idle) = end.idle.as_ref().filter(|_| !self.serves) {
             tell(Sighting::new(
                 Behaviour::Evasion,
                 vec![Step::of_run(idle.clone())],
@@ -66,17 +70,10 @@ impl Detector for Evasion {
     }
 }
 
-/// Programs that are given a file to run.
-const INTERPRETERS: &[&str] = &[
-    "python", "node", "perl", "ruby", "php", "lua", "sh", "bash", "dash", "zsh", "ksh",
-];
-
 /// True when an interpreter was started with this file: `python3 name`, the first argument that is
 /// no option. To other programs such an argument is something to work on: `rm name`.
 fn runs(process: &ObservedProcess, path: &[u8]) -> bool {
-    let program = String::from_utf8_lossy(base_name(&process.exe));
-    let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if !INTERPRETERS.contains(&program) {
+    if !is_interpreter(&process.exe) {
         return false;
     }
     let words = process.argv.iter().skip(1);

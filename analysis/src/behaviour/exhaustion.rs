@@ -1,5 +1,5 @@
 //! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached; and fork bombs, which are refused
-//! tasks again and again, or fork generation after generation of the same program until none is left.
+//! tasks again and again, or fork generation after generation of the same program until none is left, or a crowd of them lives.
 
 use std::collections::BTreeSet;
 
@@ -31,6 +31,9 @@ const GENERATIONS: usize = 4;
 /// Processes of so late a generation that live at once: a script may nest one deeply, which ends before the next begins.
 const TOGETHER: usize = 4;
 
+/// So many of them are a fork bomb although no task was refused yet.
+const CROWD: usize = 16;
+
 /// Remembers the most generations of forks without a program between them, and how many of the late ones lived at once.
 #[derive(Debug, Default)]
 pub struct Exhaustion {
@@ -51,7 +54,7 @@ impl Detector for Exhaustion {
                 let parent = state.process(task);
                 let generation = parent.map_or(0, |parent| parent.generations) + 1;
                 self.generations = self.generations.max(generation);
-                if generation >= GENERATIONS && self.late.len() < TOGETHER {
+                if generation >= GENERATIONS && self.late.len() < CROWD {
                     self.late.insert((child_pid, child_start_ns));
                     self.together = self.together.max(self.late.len());
                 }
@@ -76,7 +79,12 @@ impl Detector for Exhaustion {
         let grown = grown.filter(|_| self.together >= TOGETHER);
         let grown =
             grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
-        if let Some(words) = end.bombed.clone().or(grown) {
+        let crowd = (self.together >= CROWD).then(|| {
+            format!(
+                "tasks: {CROWD} lived at once behind {GENERATIONS} generations of forks or more"
+            )
+        });
+        if let Some(words) = end.bombed.clone().or(grown).or(crowd) {
             tell(Sighting::new(
                 Behaviour::ForkBomb,
                 vec![Step::of_run(words)],

@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 use turnkey_policy::Behaviour;
 
 use super::act::{ActOutcome, ObservedAct, Opened, Operation};
+use super::interpreter::installs;
 use super::path_classes::is_system;
-use super::persistence::installs;
 use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 

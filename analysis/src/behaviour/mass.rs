@@ -1,6 +1,6 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
-//! or six or more were given a new name by appending the same suffix, whatever their class.
+//! or six or more were given a new name by appending the same suffix, whatever their class; or three were shredded.
 //!
 //! A formatter overwrites many files of one class. What builds make again (`target`, `node_modules`,
 //! `__pycache__`, …), temporary files and the run's own files do not count.
@@ -19,6 +19,10 @@ const MANY: usize = 12;
 const CLASSES: usize = 3;
 /// Files with the same new suffix.
 const RENAMED: usize = 6;
+/// Files that a program overwrites so that nobody can bring them back.
+const SHREDDED: usize = 3;
+/// Programs that do nothing else.
+const SHREDDERS: &[&[u8]] = &[b"shred", b"wipe", b"srm", b"scrub", b"bleachbit"];
 /// Nanoseconds within which it happens.
 const WINDOW: u64 = 60_000_000_000;
 /// Files that are remembered.
@@ -105,13 +109,16 @@ pub struct MassChange {
     /// The last ones of each class, at most as many as make the whole.
     lost: BTreeMap<&'static str, VecDeque<(u64, Vec<u8>)>>,
     suffixes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    shredded: BTreeSet<Vec<u8>>,
 }
 
 impl Detector for MassChange {
     fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
-                if opened.writes && self.read.contains(&*opened.path) {
+                if opened.writes && !state.made(&opened.path) && shreds(act, state) {
+                    self.shred(act, &opened.path, tell);
+                } else if opened.writes && self.read.contains(&*opened.path) {
                     self.lose(
                         act,
                         (&opened.path, opened.outcome),
@@ -190,6 +197,16 @@ impl MassChange {
         }
     }
 
+    fn shred(&mut self, act: &ObservedAct<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        if self.shredded.len() < SHREDDED
+            && self.shredded.insert(path.to_vec())
+            && self.shredded.len() == SHREDDED
+        {
+            let steps = vec![Step::of(act.event, &[b"shredded the third file: ", path])];
+            tell(Sighting::new(Behaviour::MassChange, steps));
+        }
+    }
+
     fn rename(
         &mut self,
         act: &ObservedAct<'_>,
@@ -218,6 +235,11 @@ impl MassChange {
             tell(Sighting::new(Behaviour::MassChange, steps));
         }
     }
+}
+
+fn shreds(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let process = state.process(&act.event.task);
+    process.is_some_and(|process| SHREDDERS.contains(&base_name(&process.exe)))
 }
 
 /// True when the loss of such a file is a loss.

@@ -13,6 +13,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
+use super::interpreter::installs;
 use super::path_classes::is_in_any;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
@@ -164,36 +165,4 @@ fn arranges(path: &[u8], argv: &[Vec<u8>]) -> bool {
         words.is_some_and(|(_, words)| words.iter().any(|word| has(word.as_bytes())))
     };
     (ARRANGE.contains(&name) || manages()) && !ANSWERS.iter().any(|word| has(word))
-}
-
-/// True when an installer of packages acts: by its own name, or as a module of Python.
-pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
-    const INSTALLERS: &[&[u8]] = &[
-        b"pip",
-        b"pip3",
-        b"ensurepip",
-        b"venv",
-        b"virtualenv",
-        b"uv",
-        b"poetry",
-        b"conda",
-        b"npm",
-        b"npx",
-        b"yarn",
-        b"pnpm",
-        b"apt",
-        b"dpkg",
-    ];
-    let Some(process) = state.process(&act.event.task) else {
-        return false;
-    };
-    let names = process
-        .argv
-        .iter()
-        .take(4)
-        .map(|argument| base_name(argument));
-    let names = names.chain(process.script.as_deref().map(base_name));
-    let names = names.map(|name| name.strip_suffix(b"-cli.js").unwrap_or(name));
-    let mut names = names.chain([base_name(&process.exe)]);
-    names.any(|name| INSTALLERS.contains(&name))
 }

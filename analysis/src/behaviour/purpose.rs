@@ -122,6 +122,11 @@ const BY_WORD: &[(Behaviour, &str, &[&str])] = &[
         "ifconfig",
         &["up", "down", "promisc"],
     ),
+    (
+        Behaviour::SystemChange,
+        "chattr",
+        &["+i", "-i", "=i", "+a", "-a", "+ai", "-ai", "+ia", "-ia"],
+    ),
     (Behaviour::SystemChange, "date", &["-s", "--set"]),
     (
         Behaviour::SystemChange,

@@ -316,6 +316,9 @@ fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
     assert_eq!(grown(7, &end), [Behaviour::ForkBomb]);
     assert_eq!(grown(6, &end), []);
     assert_eq!(grown(9, &End::default()), []);
+    // A crowd is one before any task is refused.
+    assert_eq!(grown(18, &End::default()), []);
+    assert_eq!(grown(19, &End::default()), [Behaviour::ForkBomb]);
     // Shells of a start script, one in the other, which are gone when a pool of workers meets the limit.
     let mut story = Story::new();
     for _ in 0..9 {
@@ -369,6 +372,9 @@ fn removing_itself_looking_around_and_waiting_are_evasion() {
         ..End::default()
     };
     assert_eq!(Story::new().ended(&idle)[0].behaviour, expected);
+    let mut server = Story::new();
+    server.listens(P, "127.0.0.1:8000");
+    assert_eq!(server.ended(&idle), [], "a server waits for others");
 }
 
 #[test]

@@ -49,6 +49,28 @@ fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
     );
 }
 
+#[test]
+fn three_files_of_others_that_are_shredded_are_a_mass_change() {
+    const WRITE_ONLY: u32 = 1;
+    const EACCES: i32 = 13;
+    let shreds = |story: &mut Story, files: u32| {
+        story.exec(P, "/usr/bin/shred", &["shred", "-u", "a", "b", "c"]);
+        for number in 0..files {
+            let path = format!("/workspace/{number}.txt");
+            story.wants_answered(P, &path, WRITE_ONLY, EACCES);
+        }
+    };
+    names(|story| shreds(story, 3), Behaviour::MassChange);
+    is_silent(|story| shreds(story, 2));
+    // Own files.
+    is_silent(|story| {
+        for number in 0..3 {
+            story.writes(P, &format!("/workspace/{number}.txt"));
+        }
+        shreds(story, 3);
+    });
+}
+
 /// Own files lend their names to nobody's: not in a directory that is renamed, nor by a name that they had before.
 #[test]
 fn the_callers_files_are_lost_under_any_name_of_their_directory() {

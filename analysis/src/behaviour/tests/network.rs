@@ -161,6 +161,40 @@ fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
     });
 }
 
+/// What an installer fetches is what the caller had it ask a registry for; a compiler works on its arguments.
+#[test]
+fn what_an_installer_of_packages_fetches_is_built_and_run() {
+    let source = "/workspace/.cargo/registry/src/index/itoa-1.0.0/src/lib.rs";
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/cargo", &["cargo", "build"]);
+        story.connects(P, "203.0.113.9:443").writes(P, source);
+        story.exec(11, "/usr/bin/rustc", &["rustc", source]);
+    });
+    let fetched_by = |argv: &[&str], story: &mut super::Story| {
+        let tool = "/workspace/node_modules/.bin/jest";
+        story.exec(P, "/usr/bin/node", argv);
+        story.connects(P, "203.0.113.9:443").writes(P, tool);
+        story.exec(11, "/usr/bin/node", &["node", tool]);
+    };
+    is_silent(|story| fetched_by(&["node", "/usr/bin/npm", "ci"], story));
+    let expected = Behaviour::DownloadExecute;
+    names(
+        |story| fetched_by(&["node", "/workspace/get.js", "npm"], story),
+        expected,
+    );
+    // The dynamic loader runs what it is given.
+    names(
+        |story| {
+            story
+                .connects(P, "203.0.113.9:443")
+                .writes(P, "/workspace/x");
+            let loader = "/lib64/ld-linux-x86-64.so.2";
+            story.exec(11, loader, &["ld.so", "/workspace/x"]);
+        },
+        expected,
+    );
+}
+
 #[test]
 fn a_shell_that_tells_its_version_waits_for_nothing_to_be_fetched() {
     is_silent(|story| {

@@ -12,6 +12,7 @@ fn a_program_of_one_purpose_is_named_by_it_whether_it_is_there_or_not() {
         (&["xclip", "-o"], Behaviour::Capture),
         (&["userdel", "somebody"], Behaviour::SystemChange),
         (&["date", "-s", "2001-01-01"], Behaviour::SystemChange),
+        (&["chattr", "-R", "+i", "/usr/bin"], Behaviour::SystemChange),
         (
             &["ip", "route", "replace", "default", "via", "10.0.0.1"],
             Behaviour::SystemChange,

@@ -1,0 +1,94 @@
+//! Programs that run what they are given, and the ones among them that put packages where these belong.
+
+use super::act::ObservedAct;
+use super::process_state::{ProcessState, base_name};
+
+/// Programs that run what somebody wrote, without the version in their names.
+const INTERPRETERS: &[&str] = &[
+    "R", "Rscript", "ash", "awk", "bash", "bun", "busybox", "csh", "dash", "deno", "dotnet",
+    "fish", "gawk", "java", "julia", "ksh", "lua", "luajit", "mawk", "mono", "node", "nodejs",
+    "perl", "php", "pwsh", "pypy", "python", "ruby", "sh", "tclsh", "tcsh", "zsh",
+];
+
+/// The dynamic loader runs a program that it is given: ld.so(8).
+const LOADERS: &[&[u8]] = &[b"ld-linux", b"ld-musl", b"ld.so"];
+
+/// Installers of packages: what they fetch is what the caller asked a registry for.
+const INSTALLERS: &[&str] = &[
+    "apk",
+    "apt",
+    "apt-get",
+    "bundle",
+    "bundler",
+    "cargo",
+    "composer",
+    "conda",
+    "corepack",
+    "dnf",
+    "dpkg",
+    "ensurepip",
+    "gem",
+    "go",
+    "mamba",
+    "npm",
+    "npx",
+    "pip",
+    "pip3",
+    "pipx",
+    "pnpm",
+    "poetry",
+    "rustup",
+    "uv",
+    "uvx",
+    "venv",
+    "virtualenv",
+    "yarn",
+    "yum",
+];
+
+/// True for a program that runs what it is given by name: `python3.11`, `sh`, the dynamic loader.
+pub fn is_interpreter(exe: &[u8]) -> bool {
+    let name = base_name(exe);
+    if LOADERS.iter().any(|loader| name.starts_with(loader)) {
+        return true;
+    }
+    let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    std::str::from_utf8(name)
+        .is_ok_and(|name| INTERPRETERS.contains(&name.trim_end_matches(is_version)))
+}
+
+/// True when an installer of packages acts: by its own name, as a script, or as a module of Python. An argument that is so called is
+/// not enough.
+pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let Some(process) = state.process(&act.event.task) else {
+        return false;
+    };
+    let words = process.argv.get(1..).unwrap_or_default();
+    let given = match is_interpreter(&process.exe) {
+        true => given(words),
+        false => None,
+    };
+    let names = [
+        Some(&process.exe[..]),
+        process.script.as_deref(),
+        process.argv.first().map(Vec::as_slice),
+        given,
+    ];
+    names.into_iter().flatten().any(is_installer)
+}
+
+fn is_installer(path: &[u8]) -> bool {
+    let name = base_name(path);
+    let name = name.strip_suffix(b"-cli.js").unwrap_or(name);
+    INSTALLERS.iter().any(|one| one.as_bytes() == name)
+}
+
+/// The first word that is no option, or the module that Python is told to run.
+fn given(words: &[Vec<u8>]) -> Option<&[u8]> {
+    let at = words
+        .iter()
+        .position(|word| word == b"-m" || word.first() != Some(&b'-'))?;
+    let is_module = words[at] == b"-m";
+    let word = words.get(at + usize::from(is_module))?;
+    Some(word)
+}
