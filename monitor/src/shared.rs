@@ -99,11 +99,15 @@ impl AttachedPrograms {
     }
 }
 
-/// Makes sure that only root can have loaded programs for all, or keep root from it.
+/// Makes sure that programs can be left for all, and that only root can have loaded some, or keep root from it.
 ///
 /// # Errors
-/// [`SharedError::Untrusted`] when another user can; runs load the programs for themselves then.
+/// [`SharedError::NotLasting`] where they would be gone with this process's mounts, [`SharedError::Untrusted`] when another user
+/// can; runs load the programs for themselves then.
 pub fn trusted() -> Result<(), SharedError> {
+    if !folder::is_mounted() && !folder::mounts_last() {
+        return Err(SharedError::NotLasting);
+    }
     folder::root_is_there().map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! Programs that run what they are given, and the ones among them that put packages where these belong.
 
 use super::act::ObservedAct;
-use super::process_state::{ProcessState, base_name};
+use super::process_state::{ObservedProcess, ProcessState, base_name};
 
 /// Programs that run what somebody wrote, without the version in their names.
 const INTERPRETERS: &[&str] = &[
@@ -57,12 +57,14 @@ pub fn is_interpreter(exe: &[u8]) -> bool {
         .is_ok_and(|name| INTERPRETERS.contains(&name.trim_end_matches(is_version)))
 }
 
-/// True when an installer of packages acts: by its own name, as a script, or as a module of Python. An argument that is so called is
-/// not enough.
+/// True when an installer of packages acts.
 pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
-    let Some(process) = state.process(&act.event.task) else {
-        return false;
-    };
+    state.process(&act.event.task).is_some_and(is_installer)
+}
+
+/// True for an installer of packages: by its own name, as a script, or as a module of Python. An argument that is so called is not
+/// enough.
+pub fn is_installer(process: &ObservedProcess) -> bool {
     let words = process.argv.get(1..).unwrap_or_default();
     let given = match is_interpreter(&process.exe) {
         true => given(words),
@@ -74,10 +76,10 @@ pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
         process.argv.first().map(Vec::as_slice),
         given,
     ];
-    names.into_iter().flatten().any(is_installer)
+    names.into_iter().flatten().any(is_its_name)
 }
 
-fn is_installer(path: &[u8]) -> bool {
+fn is_its_name(path: &[u8]) -> bool {
     let name = base_name(path);
     let name = name.strip_suffix(b"-cli.js").unwrap_or(name);
     INSTALLERS.iter().any(|one| one.as_bytes() == name)

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use turnkey_policy::{AttemptKind, NetworkMode};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
+use super::interpreter;
 use super::path_classes::{PathClasses, Traits};
 use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
@@ -157,6 +158,10 @@ impl ProcessState {
             return;
         };
         if let Some(process) = self.entry(key) {
+            if interpreter::is_installer(process) {
+                // A compiler that an installer starts has fetched nothing.
+                process.network = None;
+            }
             process.exe.clone_from(&file.path);
             process.script = script.as_deref().map(<[u8]>::to_vec);
             process.argv = argv.to_vec();

@@ -39,7 +39,7 @@ pub enum SharedError {
     NotMounted(#[source] nix::Error),
     /// The mounts of this process leave with it, and no BPF file system is among them.
     #[error(
-        "no BPF file system is mounted on {BPF}, and one mounted here would be gone with this process's mounts"
+        "no BPF file system is mounted on {BPF}, and one mounted here would be gone with this process's mounts; in the host's mount namespace: mount -t bpf -o mode=0700 bpf {BPF}"
     )]
     NotLasting,
     /// Another process does not let go of a lock.

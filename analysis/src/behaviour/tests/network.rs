@@ -168,7 +168,10 @@ fn what_an_installer_of_packages_fetches_is_built_and_run() {
     is_silent(|story| {
         story.exec(P, "/usr/bin/cargo", &["cargo", "build"]);
         story.connects(P, "203.0.113.9:443").writes(P, source);
+        story.fork(P, 11);
         story.exec(11, "/usr/bin/rustc", &["rustc", source]);
+        story.writes(11, "/workspace/target/debug/app");
+        story.exec(12, "/workspace/target/debug/app", &["app"]);
     });
     let fetched_by = |argv: &[&str], story: &mut super::Story| {
         let tool = "/workspace/node_modules/.bin/jest";
