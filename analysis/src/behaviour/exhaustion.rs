@@ -26,8 +26,9 @@ pub struct End {
     pub sent: Vec<String>,
 }
 
-/// Generations of one program that no work needs: a shell nests two or three, a pool of workers is one.
-const GENERATIONS: usize = 4;
+/// Generations of one program, of which no work has many at once: a pool of workers is one, a shell nests two or three, one in the
+/// other.
+const GENERATIONS: usize = 3;
 /// Processes of so late a generation that live at once: a script may nest one deeply, which ends before the next begins.
 const TOGETHER: usize = 4;
 

@@ -44,6 +44,13 @@ const MANAGE: &[(&str, &[&str])] = &[
     ("systemctl", &["enable", "link", "edit", "set-default"]),
     ("loginctl", &["enable-linger"]),
 ];
+/// Settings of git that name programs which it runs.
+const RUN_BY_GIT: &[&str] = &[
+    "core.fsmonitor",
+    "core.hookspath",
+    "core.sshcommand",
+    "init.templatedir",
+];
 /// Words with which a program answers and arranges nothing.
 const ANSWERS: &[&[u8]] = &[
     b"-l",
@@ -153,6 +160,18 @@ fn is_installed_alone(end: &[u8], state: &ProcessState) -> bool {
     sources.peek().is_some() && sources.all(|path| is_installed(path) && !state.made(path))
 }
 
+/// True for `git config --global KEY VALUE`, where git runs what the value names, in every repository.
+fn sets_for_all(argv: &[Vec<u8>]) -> bool {
+    let is_for_all = |word: &Vec<u8>| matches!(&word[..], b"--global" | b"--system");
+    let names_program = |word: &[u8]| {
+        RUN_BY_GIT
+            .iter()
+            .any(|key| word.eq_ignore_ascii_case(key.as_bytes()))
+    };
+    let key = argv.iter().position(|word| names_program(word));
+    argv.iter().any(is_for_all) && key.is_some_and(|key| key + 1 < argv.len())
+}
+
 /// True for a program that arranges for something to happen later, with these arguments.
 fn arranges(path: &[u8], argv: &[Vec<u8>]) -> bool {
     let called = argv.first().map_or(path, |name| &name[..]);
@@ -164,5 +183,6 @@ fn arranges(path: &[u8], argv: &[Vec<u8>]) -> bool {
         let words = MANAGE.iter().find(|(manager, _)| *manager == name);
         words.is_some_and(|(_, words)| words.iter().any(|word| has(word.as_bytes())))
     };
-    (ARRANGE.contains(&name) || manages()) && !ANSWERS.iter().any(|word| has(word))
+    (ARRANGE.contains(&name) || manages() || name == "git" && sets_for_all(argv))
+        && !ANSWERS.iter().any(|word| has(word))
 }

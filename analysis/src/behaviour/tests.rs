@@ -313,12 +313,12 @@ fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
             .map(|found| found.behaviour)
             .collect::<Vec<_>>()
     };
-    assert_eq!(grown(7, &end), [Behaviour::ForkBomb]);
-    assert_eq!(grown(6, &end), []);
+    assert_eq!(grown(6, &end), [Behaviour::ForkBomb]);
+    assert_eq!(grown(5, &end), []);
     assert_eq!(grown(9, &End::default()), []);
     // A crowd is one before any task is refused.
-    assert_eq!(grown(18, &End::default()), []);
-    assert_eq!(grown(19, &End::default()), [Behaviour::ForkBomb]);
+    assert_eq!(grown(17, &End::default()), []);
+    assert_eq!(grown(18, &End::default()), [Behaviour::ForkBomb]);
     // Shells of a start script, one in the other, which are gone when a pool of workers meets the limit.
     let mut story = Story::new();
     for _ in 0..9 {

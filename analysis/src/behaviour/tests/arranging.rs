@@ -15,6 +15,8 @@ fn who_only_arranges_for_later_persists() {
         &["systemctl", "--user", "enable", "x.service"],
         &["loginctl", "enable-linger"],
         &["ssh-copy-id", "host"],
+        &["git", "config", "--global", "core.hooksPath", "/tmp/hooks"],
+        &["git", "config", "--system", "init.templateDir", "t"],
     ] {
         names(
             |story| {
@@ -49,6 +51,9 @@ fn asking_what_is_arranged_is_none() {
         &["systemctl", "is-enabled", "x"],
         &["loginctl"],
         &["cat", "crontab"],
+        &["git", "config", "--global", "core.hooksPath"],
+        &["git", "config", "--global", "user.name", "me"],
+        &["git", "config", "core.hooksPath", ".husky"],
     ] {
         is_silent(|story| {
             story.exec(P, "/usr/bin/any", argv);
