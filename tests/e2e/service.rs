@@ -9,6 +9,7 @@ use turnkey_tests::{SERVED, Service};
 mod activated;
 mod again;
 mod allowance;
+mod asked;
 mod callers;
 mod check;
 mod counted;
