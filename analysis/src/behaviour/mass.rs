@@ -108,7 +108,12 @@ pub struct MassChange {
 }
 
 impl Detector for MassChange {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && self.read.contains(&*opened.path) {
@@ -182,8 +187,8 @@ impl MassChange {
                 classes.join(", ")
             );
             let steps = vec![
-                Step::of(act.event, &[all.as_bytes()]),
-                Step::of(act.event, &[how.as_bytes(), path]),
+                Step::from_event(act.event, &[all.as_bytes()]),
+                Step::from_event(act.event, &[how.as_bytes(), path]),
             ];
             self.lost.clear();
             tell(Sighting::new(Behaviour::MassChange, steps));
@@ -211,7 +216,7 @@ impl MassChange {
             files.insert(path.to_vec());
         }
         if files.len() == RENAMED {
-            let steps = vec![Step::of(
+            let steps = vec![Step::from_event(
                 act.event,
                 &[b"renamed the sixth file to end in ", suffix, b": ", path],
             )];
