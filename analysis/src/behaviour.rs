@@ -71,7 +71,7 @@ pub struct Step {
 }
 
 impl Step {
-    fn of(event: &Event, parts: &[&[u8]]) -> Self {
+    fn from_event(event: &Event, parts: &[&[u8]]) -> Self {
         Self {
             time_ns: Some(event.time_ns),
             process: Some((event.task.jail_pid, event.task.comm.clone())),
@@ -102,7 +102,12 @@ pub struct Found {
 /// Looks at a jail's events in their order.
 pub trait Detector: std::fmt::Debug {
     /// Takes in one act and tells what it completes.
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting));
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    );
 
     /// Takes in the end of the run and tells what it completes.
     fn end(&mut self, _end: &End, _tell: &mut dyn FnMut(Sighting)) {}
@@ -156,11 +161,11 @@ impl BehaviourEngine {
     }
 
     /// Takes in the next event; whether the jail is to die of what it completes.
-    pub fn see(&mut self, event: &Event) -> bool {
-        let act = ObservedAct::of(event, &mut self.state);
+    pub fn take_event(&mut self, event: &Event) -> bool {
+        let act = ObservedAct::from_event(event, &mut self.state);
         let mut sightings = Vec::new();
         for detector in &mut self.detectors {
-            detector.see(&act, &self.state, &mut |sighting| sightings.push(sighting));
+            detector.observe(&act, &self.state, &mut |sighting| sightings.push(sighting));
         }
         self.state.follow(&act);
         let kills = sightings.into_iter().map(|sighting| self.note(sighting));

@@ -132,17 +132,21 @@ impl KeptLayer {
         let name = path.file_name().unwrap_or_default();
         let name = CString::new(name.as_bytes()).unwrap_or_default();
         let mut made = MadeDirectories::default();
-        let above = way_to(path.parent().unwrap_or(Path::new("/")), &mut made)
+        let above = open_or_make(path.parent().unwrap_or(Path::new("/")), &mut made)
             .map_err(|error| LayerError::Way(path.to_owned(), error))?;
         made.make(&above, &name).map_err(failed("make", path))?;
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let directory = sys::open_beneath(above.as_fd(), &name, flags, 0);
         let directory = directory.map_err(failed("open", path))?;
-        KeptLayer::of(directory, path, made)
+        KeptLayer::from_directory(directory, path, made)
     }
 
     /// The layer that an opened directory is.
-    fn of(directory: OwnedFd, path: &Path, made: MadeDirectories) -> Result<KeptLayer, LayerError> {
+    fn from_directory(
+        directory: OwnedFd,
+        path: &Path,
+        made: MadeDirectories,
+    ) -> Result<KeptLayer, LayerError> {
         require_own(&directory, path)?;
         let (lock, is_new) = locked(&directory, path)?;
         let failed = |act| failed(act, path);
@@ -255,7 +259,7 @@ impl KeptLayer {
         let directory = sys::open_beneath(above.as_fd(), &name, flags, 0);
         let directory = directory.map_err(|_| missing())?;
         // Held until it is gone.
-        let layer = KeptLayer::of(directory, path, MadeDirectories::default())?;
+        let layer = KeptLayer::from_directory(directory, path, MadeDirectories::default())?;
         let directory = layer.directory.as_fd();
         let failed = || failed("remove", path);
         // The lock goes last: what cannot be removed whole is a layer still, and can be removed again.
@@ -284,10 +288,10 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> LayerError + 
 }
 
 /// The directory at a path, made for this user alone where nothing is.
-fn way_to(path: &Path, made: &mut MadeDirectories) -> Result<OwnedFd, PathError> {
+fn open_or_make(path: &Path, made: &mut MadeDirectories) -> Result<OwnedFd, PathError> {
     match (paths::open(path, LastSymlink::Follow), path.parent()) {
         (Err(PathError::System(Errno::ENOENT)), Some(above)) => {
-            let above = way_to(above, made)?;
+            let above = open_or_make(above, made)?;
             let name = path.file_name().unwrap_or_default();
             let name = CString::new(name.as_bytes()).unwrap_or_default();
             made.make(&above, &name)?;

@@ -114,7 +114,7 @@ impl UsageTally {
         self.used = used;
         self.note_met(elapsed);
         let limits = &self.limits;
-        let ends = |limit| response(limit, limits) == LimitResponse::Kill;
+        let ends = |limit| response_of_limit(limit, limits) == LimitResponse::Kill;
         let met = self
             .met
             .iter()
@@ -235,7 +235,7 @@ impl UsageTally {
 }
 
 /// The response to a limit that the kernel holds by refusing more.
-fn response(limit: Limit, limits: &JailLimits) -> LimitResponse {
+fn response_of_limit(limit: Limit, limits: &JailLimits) -> LimitResponse {
     match limit {
         Limit::Memory => limits.on_memory,
         Limit::Pids => limits.on_pids,

@@ -210,7 +210,7 @@ fn text(columns: &[Column], absent: &[String]) -> Result<String> {
         }
         page += "\n\n";
         for (key, words) in CRITERIA {
-            let open: Vec<&str> = of(&column.measured, key)
+            let open: Vec<&str> = findings_of(&column.measured, key)
                 .filter(|finding| finding.outcome == "open")
                 .map(|finding| finding.does.as_str())
                 .collect();
@@ -232,7 +232,7 @@ fn text(columns: &[Column], absent: &[String]) -> Result<String> {
     Ok(page)
 }
 
-fn of<'m>(measured: &'m Measured, criterion: &str) -> impl Iterator<Item = &'m Finding> {
+fn findings_of<'m>(measured: &'m Measured, criterion: &str) -> impl Iterator<Item = &'m Finding> {
     let findings = measured.findings.values();
     findings.filter(move |finding| finding.criterion == criterion)
 }
@@ -240,7 +240,7 @@ fn of<'m>(measured: &'m Measured, criterion: &str) -> impl Iterator<Item = &'m F
 /// As "12 of 13", with what nobody can tell.
 fn cell(measured: &Measured, criterion: &str) -> String {
     let with = |outcomes: &[&str]| {
-        of(measured, criterion)
+        findings_of(measured, criterion)
             .filter(|finding| outcomes.contains(&finding.outcome.as_str()))
             .count()
     };
@@ -251,6 +251,6 @@ fn cell(measured: &Measured, criterion: &str) -> String {
     format!(
         "{} of {}{unknown}",
         with(&["stopped", "ended"]),
-        of(measured, criterion).count()
+        findings_of(measured, criterion).count()
     )
 }

@@ -120,7 +120,8 @@ fn decide_descriptor(
     if resolved.is_whole() {
         let state = automaton::state_of_path(scratch, table, resolved);
         let column = identity::column_of(scratch, resolved.inode, column);
-        verdict = at(scratch, table, state, own).or(at(scratch, table, state, column));
+        verdict =
+            verdict_at(scratch, table, state, own).or(verdict_at(scratch, table, state, column));
     } else {
         verdict = automaton::decide_unknown(scratch, table, column).or(verdict);
         verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
@@ -132,7 +133,7 @@ fn decide_descriptor(
 
 /// The rules' verdict on a name in a column; none, when the name is not known.
 #[inline(always)]
-fn at(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
+fn verdict_at(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     automaton::decide_state(scratch, table, state, column)
 }
 
@@ -146,11 +147,11 @@ struct Names {
 /// The verdict on a file that is under the new name and not, or not only, under the old one.
 #[inline(always)]
 fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
-    let made = at(scratch, table, names.new, column::WRITE);
+    let made = verdict_at(scratch, table, names.new, column::WRITE);
     if automaton::are_alike(table, names.old, names.new) {
         return made;
     }
-    at(scratch, table, names.old, column::AWAY).or(made)
+    verdict_at(scratch, table, names.old, column::AWAY).or(made)
 }
 
 /// The verdict on the content of a directory that is under the new name and not under the old one.
@@ -198,7 +199,7 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
     }
     verdict = verdict.forget(scratch);
     if effects & effect::REMOVED != 0 {
-        verdict = at(scratch, table, names.old, column::WRITE).or(verdict);
+        verdict = verdict_at(scratch, table, names.old, column::WRITE).or(verdict);
     }
     if effects & effect::ALIAS != 0 {
         verdict = below(scratch, table, names.old, column::WRITE).or(verdict);
@@ -215,10 +216,10 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
 #[inline(always)]
 fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     if effects & effect::ABSOLUTE != 0 {
-        let of_file = at(scratch, table, aim, column::READ);
+        let of_file = verdict_at(scratch, table, aim, column::READ);
         return of_file.or(below(scratch, table, aim, column::READ)).told();
     }
-    let of_file = at(scratch, table, aim, column::AWAY).told();
+    let of_file = verdict_at(scratch, table, aim, column::AWAY).told();
     of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
@@ -226,8 +227,8 @@ fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
 /// more than the symlink's name: it is told.
 #[inline(always)]
 fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
-    let of_file = at(scratch, table, aim, column::WRITE);
-    let of_file = of_file.or(at(scratch, table, aim, column::FOLLOWED));
+    let of_file = verdict_at(scratch, table, aim, column::WRITE);
+    let of_file = of_file.or(verdict_at(scratch, table, aim, column::FOLLOWED));
     of_file
         .or(below(scratch, table, aim, column::FOLLOWED))
         .told()
@@ -381,8 +382,8 @@ pub fn leave(
         open::doubt_steps(scratch, jail, who.task, from);
     }
     let asked = asked.forget(scratch);
-    verdict = at(scratch, table, old, asked.column).or(verdict);
-    verdict = at(scratch, table, old, asked.own).or(verdict);
+    verdict = verdict_at(scratch, table, old, asked.column).or(verdict);
+    verdict = verdict_at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
@@ -403,7 +404,7 @@ pub fn leave(
             scratch.cursor.lost |= is_lost(scratch.cursor.magic, 0);
         }
         if effects & effect::ALIAS == 0 {
-            verdict = at(scratch, table, new, asked.column).or(verdict);
+            verdict = verdict_at(scratch, table, new, asked.column).or(verdict);
         } else if read::user::<u8>(asked.new.path).0 == b'/' {
             effects |= effect::ABSOLUTE;
         }

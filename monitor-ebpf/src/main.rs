@@ -120,7 +120,7 @@ fn finish_off(jail: JailCell) -> bool {
 
 /// Kills for what a program itself met, such as a record that is lost, before the task goes on.
 #[inline(always)]
-fn after(_done: Option<i32>) -> i32 {
+fn kill_after_program(_done: Option<i32>) -> i32 {
     if read::every_call_matters()
         && let Some(jail) = read::current_jail()
     {
@@ -134,7 +134,7 @@ fn after(_done: Option<i32>) -> i32 {
 fn sys_enter(context: BtfTracePointContext) -> i32 {
     // The id is the kernel's: an `int` that was made a `long`.
     let id: u64 = context.arg(1);
-    after(enter(&context, context.arg(0), id as i32))
+    kill_after_program(enter(&context, context.arg(0), id as i32))
 }
 
 #[inline(always)]
@@ -188,7 +188,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
 // sys_exit(struct pt_regs *regs, long ret)
 #[btf_tracepoint(function = "sys_exit")]
 fn sys_exit(context: BtfTracePointContext) -> i32 {
-    after(leave(&context, context.arg(0), context.arg(1)))
+    kill_after_program(leave(&context, context.arg(0), context.arg(1)))
 }
 
 #[inline(always)]
@@ -288,7 +288,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
 // sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
 #[btf_tracepoint(function = "sched_process_exec")]
 fn sched_process_exec(context: BtfTracePointContext) -> i32 {
-    after(replaced(context.arg(1), context.arg(2)))
+    kill_after_program(replaced(context.arg(1), context.arg(2)))
 }
 
 #[inline(always)]

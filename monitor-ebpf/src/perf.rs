@@ -10,7 +10,7 @@ use aya_ebpf::programs::TracePointContext;
 
 use crate::maps::program;
 use crate::read::{self, perf_program};
-use crate::{after, emit, enter, exec, exited, finish_off, leave};
+use crate::{emit, enter, exec, exited, finish_off, kill_after_program, leave};
 
 /// Offsets of the fields behind `struct trace_entry` in `struct syscall_trace_enter` and its like.
 const FIRST: u64 = 8;
@@ -18,7 +18,7 @@ const SECOND: u64 = 16;
 
 // raw_syscalls:sys_enter(long id, unsigned long args[6])
 perf_program!(perf_sys_enter, |context| {
-    after(enter(
+    kill_after_program(enter(
         context,
         read::current_registers(),
         read::event::<u64>(context, FIRST) as i32,
@@ -27,7 +27,7 @@ perf_program!(perf_sys_enter, |context| {
 
 // raw_syscalls:sys_exit(long id, long ret)
 perf_program!(perf_sys_exit, |context| {
-    after(leave(
+    kill_after_program(leave(
         context,
         read::current_registers(),
         read::event(context, SECOND),
@@ -35,7 +35,9 @@ perf_program!(perf_sys_exit, |context| {
 });
 
 // sched:sched_process_exec(__data_loc char[] filename, pid_t pid, pid_t old_pid)
-perf_program!(perf_sched_process_exec, |context| after(judged(context)));
+perf_program!(perf_sched_process_exec, |context| kill_after_program(
+    judged(context)
+));
 
 #[inline(always)]
 fn judged(context: &TracePointContext) -> Option<i32> {

@@ -61,7 +61,7 @@ struct Classes {
 
 impl Classes {
     /// Each byte that some pattern names is a class of its own, so is `/`; all others are one.
-    fn of(named: &BTreeSet<u8>) -> Self {
+    fn from_named_bytes(named: &BTreeSet<u8>) -> Self {
         let mut examples: Vec<u8> = (0..=u8::MAX)
             .find(|byte| !named.contains(byte))
             .into_iter()
@@ -97,7 +97,7 @@ impl Automaton {
         let nfa = Nfa::new(patterns.iter().copied());
         let closures = nfa.closures();
         let mut subsets = Subsets::new(&nfa, &closures);
-        let classes = Classes::of(&(bytes | &nfa.named_bytes()));
+        let classes = Classes::from_named_bytes(&(bytes | &nfa.named_bytes()));
         let (mut rows, mut accept) = (Vec::new(), Vec::new());
         let mut answers: QuickMap<Vec<usize>, u32> = QuickMap::default();
         while let Some(subset) = subsets.found.order.get(rows.len()).cloned() {

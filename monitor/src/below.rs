@@ -88,19 +88,19 @@ pub(crate) struct Strengths<'t> {
 }
 
 impl Strengths<'_> {
-    fn of(&self, rule: u16) -> u8 {
+    fn strength_of(&self, rule: u16) -> u8 {
         self.of[usize::from(rule)]
     }
 
     /// The stronger of two rules plus one; the earlier, when both are as strong.
     fn stronger(&self, one: u16, other: u16) -> u16 {
-        std::cmp::max_by_key(one, other, |rule| (self.of(*rule), Reverse(*rule)))
+        std::cmp::max_by_key(one, other, |rule| (self.strength_of(*rule), Reverse(*rule)))
     }
 
     /// A number for how strong all that is answered is, the same for answers that are as strong.
     fn number(&self, known: &mut QuickMap<Vec<u8>, u32>, rows: &Rows, answer: u32) -> u32 {
         let all = (0..self.roles).flat_map(|role| rows.row(answer, role));
-        let strengths: Vec<u8> = all.map(|rule| self.of(*rule)).collect();
+        let strengths: Vec<u8> = all.map(|rule| self.strength_of(*rule)).collect();
         let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
         *known.entry(strengths).or_insert(next)
     }
@@ -230,7 +230,9 @@ fn add(answer: &mut Row, (here, plain): (&Row, &Row), strengths: &Strengths<'_>)
     let mut shed = 0;
     for (column, cell) in (0..).zip(answer.iter_mut()) {
         let (here, plain) = (here[column], plain[column]);
-        let order = strengths.of(here).cmp(&strengths.of(plain));
+        let order = strengths
+            .strength_of(here)
+            .cmp(&strengths.strength_of(plain));
         if order.is_eq() {
             continue;
         }

@@ -290,7 +290,7 @@ pub(crate) fn compile_rules(
         *strength = action_code(rule.action, EnforcementMode::Enforce);
     }
     table.files.fill(WatchedFile::NONE);
-    let patterns = Patterns::of(rules);
+    let patterns = Patterns::from_rules(rules);
     let mut rows = Rows::default();
     let magic = magic::patterns();
     let bytes = bytes_of(rules, &patterns, &magic);
@@ -302,9 +302,9 @@ pub(crate) fn compile_rules(
     let orders: Vec<Orders> = roles
         .all
         .iter()
-        .map(|role| Orders::of(rules, role))
+        .map(|role| Orders::of_role(rules, role))
         .collect();
-    let own = OwnPlaces::of(rules);
+    let own = OwnPlaces::from_rules(rules);
     let mut answers = own::Answers::default();
     let mut by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
         let mut placed = |silent: &dyn Fn(usize) -> bool| {
@@ -461,7 +461,7 @@ struct Orders {
 }
 
 impl Orders {
-    fn of(rules: &[Rule], role: &Role) -> Self {
+    fn of_role(rules: &[Rule], role: &Role) -> Self {
         let of = |on: AttemptKind, access: Option<OpenAccess>| {
             let mut order = precedence(rules, on, access);
             order.retain(|candidate| role.means(candidate.rule));

@@ -22,14 +22,14 @@ struct Hook {
     name: &'static str,
     /// The program's name in the object.
     program: &'static str,
-    way: Way,
+    attachment: HookAttachment,
     /// Condition under which the hook has an answer.
     need: Need,
 }
 
 /// Ways in which the kernel asks a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum HookAttachment {
     /// As a security module, by BPF LSM: it does what the answer says.
     Module,
     /// At the entry of the function that asks the security modules: nobody heeds the answer.
@@ -56,11 +56,11 @@ pub(crate) enum Need {
 
 /// A table of hooks that are asked in one way. The program for each is named after it.
 macro_rules! hooks {
-    ($prefix:literal $way:ident: $($name:ident $need:expr,)*) => {
+    ($prefix:literal $attachment:ident: $($name:ident $need:expr,)*) => {
         &[$(Hook {
             name: stringify!($name),
             program: concat!($prefix, stringify!($name)),
-            way: Way::$way,
+            attachment: HookAttachment::$attachment,
             need: $need,
         },)*]
     };
@@ -88,9 +88,9 @@ const TIMED: Need = Need::Columns(&[column::ATTRIBUTE, column::own(on::UTIMENS)]
 
 /// The hooks about names and attributes, which either tier is asked by in a way of its own.
 macro_rules! changes {
-    ($prefix:literal $way:ident) => {
+    ($prefix:literal $attachment:ident) => {
         hooks! {
-            $prefix $way:
+            $prefix $attachment:
             path_link LINKED,
             path_rename RENAMED,
             path_unlink UNLINKED,
@@ -167,7 +167,7 @@ const _: () = {
 };
 
 /// Every hook of a tier.
-fn of(tier: Tier) -> impl Iterator<Item = &'static Hook> {
+fn hooks_of(tier: Tier) -> impl Iterator<Item = &'static Hook> {
     let own: [&[Hook]; 3] = match tier {
         Tier::Lsm => [MODULES, MODULE_CHANGES, TOLD],
         Tier::Tracepoint => [ENTRIES, TOLD, &[]],
@@ -192,7 +192,7 @@ impl Hooks {
     /// # Errors
     /// When the kernel does not describe itself.
     pub fn here() -> Result<KnownHooks, OpenError> {
-        let hooks: Vec<_> = of(Tier::Lsm).collect();
+        let hooks: Vec<_> = hooks_of(Tier::Lsm).collect();
         let functions: Vec<_> = hooks.iter().map(|hook| function(hook)).collect();
         let known = btf::has_functions(&read_btf()?, &functions)?;
         let missing = hooks.iter().zip(&known).filter(|(_, known)| !**known);
@@ -235,9 +235,9 @@ pub struct KnownHooks {
 
 /// The kernel's function that a program for the hook is attached to.
 fn function(hook: &Hook) -> String {
-    match hook.way {
-        Way::Module => format!("bpf_lsm_{}", hook.name),
-        Way::Entry => format!("security_{}", hook.name),
+    match hook.attachment {
+        HookAttachment::Module => format!("bpf_lsm_{}", hook.name),
+        HookAttachment::Entry => format!("security_{}", hook.name),
     }
 }
 
@@ -249,8 +249,8 @@ fn each(
     mut attach: impl FnMut(&mut Object, &'static Hook) -> Result<(), OpenError>,
 ) -> Result<Hooks, OpenError> {
     let mut hooks = Hooks::default();
-    for hook in of(tier).filter(|hook| wanted(hook)) {
-        let is_possible = hook.way == Way::Module || object.takes_entries;
+    for hook in hooks_of(tier).filter(|hook| wanted(hook)) {
+        let is_possible = hook.attachment == HookAttachment::Module || object.takes_entries;
         if is_possible && load(object, hook)? {
             attach(object, hook)?;
             hooks.attached.push(hook.name);
@@ -266,9 +266,9 @@ pub(crate) fn attach(object: &mut Object, rules: &Rules) -> Result<Hooks, OpenEr
     let wanted = |hook: &Hook| rules.need(hook.need);
     each(object, rules.tier, wanted, |object, hook| {
         let ebpf = &mut object.ebpf;
-        let attached = match hook.way {
-            Way::Module => program::<Lsm>(ebpf, hook.program)?.attach().map(drop),
-            Way::Entry => program::<FEntry>(ebpf, hook.program)?.attach().map(drop),
+        let attached = match hook.attachment {
+            HookAttachment::Module => program::<Lsm>(ebpf, hook.program)?.attach().map(drop),
+            HookAttachment::Entry => program::<FEntry>(ebpf, hook.program)?.attach().map(drop),
         };
         attached.map_err(|source| explain_program(hook.program, source))
     })
@@ -291,12 +291,12 @@ pub(crate) fn load_all(object: &mut Object, tier: Tier) -> Result<Vec<&'static s
 
 /// The names of the programs for the hooks of a tier, in an order that stays.
 pub(crate) fn programs(tier: Tier) -> impl Iterator<Item = &'static str> {
-    of(tier).map(|hook| hook.program)
+    hooks_of(tier).map(|hook| hook.program)
 }
 
 /// The names of the programs that rules need, whether the kernel has the hooks or not.
 pub(crate) fn programs_for(rules: &Rules) -> Vec<&'static str> {
-    let needed = of(rules.tier).filter(|hook| rules.need(hook.need));
+    let needed = hooks_of(rules.tier).filter(|hook| rules.need(hook.need));
     needed.map(|hook| hook.program).collect()
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn link(name: &'static str, program: BorrowedFd<'_>) -> Result<OwnedF
 
 /// The programs that the rules need, of those at hooks that are attached for all.
 pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
-    let needed = of(rules.tier).filter(|hook| rules.need(hook.need));
+    let needed = hooks_of(rules.tier).filter(|hook| rules.need(hook.need));
     let is_asked = |hook: &&Hook| asked.iter().any(|asked| asked == hook.program);
     let (attached, missing): (Vec<_>, Vec<_>) = needed.partition(is_asked);
     let names = |hooks: Vec<&'static Hook>| hooks.iter().map(|hook| hook.name).collect();
@@ -321,9 +321,9 @@ pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
 /// Loads the program for a hook; `false` when the kernel does not have that hook, and the tier can do without.
 fn load(object: &mut Object, hook: &Hook) -> Result<bool, OpenError> {
     let Object { ebpf, btf, .. } = object;
-    let loaded = match hook.way {
-        Way::Module => program::<Lsm>(ebpf, hook.program)?.load(hook.name, btf),
-        Way::Entry => program::<FEntry>(ebpf, hook.program)?.load(&function(hook), btf),
+    let loaded = match hook.attachment {
+        HookAttachment::Module => program::<Lsm>(ebpf, hook.program)?.load(hook.name, btf),
+        HookAttachment::Entry => program::<FEntry>(ebpf, hook.program)?.load(&function(hook), btf),
     };
     match loaded {
         Ok(()) => Ok(true),

@@ -24,7 +24,7 @@ impl Log for StandardError {
 
 impl Lines {
     /// Of these programs; none where they were built without.
-    pub(crate) fn of(ebpf: &mut Ebpf) -> Self {
+    pub(crate) fn from_programs(ebpf: &mut Ebpf) -> Self {
         Self(EbpfLogger::init_with_logger(ebpf, StandardError).ok())
     }
 

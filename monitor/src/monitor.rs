@@ -105,7 +105,7 @@ impl Monitor {
     ) -> Result<Self, OpenError> {
         let object = object.into();
         let loaded = open::open(&object, &rules, residence)?;
-        Self::of(loaded, rules, &object)
+        Self::from_loaded(loaded, rules, &object)
     }
 
     /// Takes or loads the programs for the group with this id at `level` of the hierarchy (its root is at 0), and all groups
@@ -125,7 +125,7 @@ impl Monitor {
         let object = object.into();
         let level = level.get();
         let loaded = open::open_tree(&object, &rules, residence, (level, group))?;
-        let monitor = Self::of(loaded, rules, &object)?;
+        let monitor = Self::from_loaded(loaded, rules, &object)?;
         Ok(Self {
             tree: Some(level),
             ..monitor
@@ -149,7 +149,11 @@ impl Monitor {
         }
     }
 
-    fn of(loaded: Loaded, rules: Rules, object: &ObjectFile<'_>) -> Result<Self, OpenError> {
+    fn from_loaded(
+        loaded: Loaded,
+        rules: Rules,
+        object: &ObjectFile<'_>,
+    ) -> Result<Self, OpenError> {
         Ok(Self {
             canary: canary::table(object).map_err(|error| OpenError::Canary(Box::new(error)))?,
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,

@@ -275,7 +275,7 @@ pub(crate) fn own(object: &[u8], rules: &Rules, level: u32) -> Result<Loaded, Op
     let hooks = hooks::attach(&mut object, rules)?;
     Ok(Loaded {
         #[cfg(feature = "log")]
-        lines: Some(crate::log::Lines::of(&mut object.ebpf)),
+        lines: Some(crate::log::Lines::from_programs(&mut object.ebpf)),
         slot: Slot::new(ONLY_SLOT, slot_maps, None)?,
         programs: Programs::Own(Box::new(object.ebpf)),
         hooks,

@@ -52,7 +52,9 @@ fn entry(rules: &[Rule], candidate: Candidate) -> Peer {
         Some(IpAddr::V4(_)) => family::V4,
         Some(IpAddr::V6(_)) => family::V6,
     };
-    let (network, mask) = candidate.subnet(rules).map_or(([0; 4], [0; 4]), words_of);
+    let (network, mask) = candidate
+        .subnet(rules)
+        .map_or(([0; 4], [0; 4]), address_and_mask);
     let kinds = rules[candidate.rule].on.iter();
     let kinds = kinds.filter(|on| on.has_address());
     Peer {
@@ -72,7 +74,7 @@ fn bit(on: AttemptKind) -> u32 {
 }
 
 /// The address and the bits of it that count.
-fn words_of(subnet: Subnet) -> ([u32; 4], [u32; 4]) {
+fn address_and_mask(subnet: Subnet) -> ([u32; 4], [u32; 4]) {
     let length = match subnet.network() {
         IpAddr::V4(_) => 96 + u32::from(subnet.length()),
         IpAddr::V6(_) => u32::from(subnet.length()),

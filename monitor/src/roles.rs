@@ -45,7 +45,7 @@ struct Lists<'r> {
 type Kinds = Vec<BTreeSet<usize>>;
 
 impl<'r> Lists<'r> {
-    fn of(lists: impl Iterator<Item = &'r Vec<Glob>>) -> Self {
+    fn from_patterns(lists: impl Iterator<Item = &'r Vec<Glob>>) -> Self {
         let mut all: Vec<&[Glob]> = Vec::new();
         for list in lists {
             if !list.is_empty() && !all.contains(&list.as_slice()) {
@@ -89,8 +89,8 @@ impl<'r> Roles<'r> {
         };
         Self {
             all: vec![unknown],
-            exe: Lists::of(rules.iter().map(|rule| &rule.exe)),
-            script: Lists::of(rules.iter().map(|rule| &rule.script)),
+            exe: Lists::from_patterns(rules.iter().map(|rule| &rule.exe)),
+            script: Lists::from_patterns(rules.iter().map(|rule| &rule.script)),
         }
     }
 

@@ -89,7 +89,7 @@ impl AttachedPrograms {
         object: impl Into<ObjectFile<'o>>,
         tier: Tier,
     ) -> Result<Option<Self>, OpenError> {
-        let folder = Folder::of(&object.into(), JAILS);
+        let folder = Folder::for_object(&object.into(), JAILS);
         if !folder.is_there()? || folder.tier() != tier {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ pub(crate) fn open(
     (object, level): (&ObjectFile<'_>, u32),
     rules: &Rules,
 ) -> Result<Option<Shared>, OpenError> {
-    let folder = Folder::of(object, level);
+    let folder = Folder::for_object(object, level);
     if !folder.is_there()? || folder.tier() != rules.tier {
         return Ok(None);
     }
@@ -134,7 +134,7 @@ pub(crate) fn forget_orphans(
     (object, level): (&ObjectFile<'_>, u32),
     maps: &mut Maps,
 ) -> Result<(), OpenError> {
-    claim::forget_orphans(&Folder::of(object, level), maps)
+    claim::forget_orphans(&Folder::for_object(object, level), maps)
 }
 
 fn take(folder: &Folder, rules: &Rules) -> Result<Shared, OpenError> {

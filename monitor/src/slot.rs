@@ -100,7 +100,7 @@ impl Slot {
         ];
         Ok(Self {
             index,
-            data: SharedSlotData::of(&data).map_err(OpenError::Mapped)?,
+            data: SharedSlotData::map(&data).map_err(OpenError::Mapped)?,
             stream: Stream::new(rings).map_err(OpenError::Poll)?,
             claim,
         })

@@ -1,4 +1,4 @@
-//! Calls to the kernel without a safe wrapper: the only unsafe code of this crate.
+//! Calls to the kernel without a safe wrapper: with the files of `sys/`, the only unsafe code of this crate.
 //!
 //! # Safety
 //!

@@ -1,4 +1,4 @@
-//! The programs at tracepoints, and the way that the kernel calls them.
+//! The programs at tracepoints, and how the kernel calls them.
 //!
 //! Since Linux 7 a task can lose the CPU in the middle of a tracepoint, and the kernel leaves a
 //! program out while another task of the CPU is in it. A task that wants to break a rule need only
@@ -22,12 +22,12 @@ use crate::sys;
 pub(crate) struct Tracepoint {
     /// The program's name in the object.
     pub(crate) program: &'static str,
-    way: Way,
+    attachment: TracepointAttachment,
 }
 
 /// Ways in which the kernel calls a program.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum TracepointAttachment {
     /// At the tracepoint of its name (`tp_btf`).
     Direct,
     /// For perf's trace event of this group and name.
@@ -35,13 +35,19 @@ enum Way {
 }
 
 const fn direct(program: &'static str) -> Tracepoint {
-    let way = Way::Direct;
-    Tracepoint { program, way }
+    let attachment = TracepointAttachment::Direct;
+    Tracepoint {
+        program,
+        attachment,
+    }
 }
 
 const fn perf(program: &'static str, group: &'static str, event: &'static str) -> Tracepoint {
-    let way = Way::Perf(group, event);
-    Tracepoint { program, way }
+    let attachment = TracepointAttachment::Perf(group, event);
+    Tracepoint {
+        program,
+        attachment,
+    }
 }
 
 const WHOLE: &[Tracepoint] = &[
@@ -79,12 +85,12 @@ impl Tracepoint {
     /// Lets the kernel call it, as long as the object is there.
     pub(crate) fn attach(self, ebpf: &mut Ebpf) -> Result<(), OpenError> {
         let name = self.program;
-        match self.way {
-            Way::Direct => {
+        match self.attachment {
+            TracepointAttachment::Direct => {
                 let attached = program::<BtfTracePoint>(ebpf, name)?.attach();
                 attached.map_err(|source| explain_program(name, source))?;
             }
-            Way::Perf(group, event) => {
+            TracepointAttachment::Perf(group, event) => {
                 let attached = program::<TracePoint>(ebpf, name)?.attach(group, event);
                 attached.map_err(|source| explain_event(name, source))?;
             }
@@ -100,14 +106,14 @@ impl Tracepoint {
         pin: &Path,
     ) -> Result<OwnedFd, OpenError> {
         let name = self.program;
-        match self.way {
-            Way::Direct => {
+        match self.attachment {
+            TracepointAttachment::Direct => {
                 let link = sys::link_verified(program);
                 link.map_err(|errno| {
                     explain_program(name, refused("bpf_raw_tracepoint_open", errno))
                 })
             }
-            Way::Perf(group, event) => perf_link((name, pin), (group, event)),
+            TracepointAttachment::Perf(group, event) => perf_link((name, pin), (group, event)),
         }
     }
 }

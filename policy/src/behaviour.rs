@@ -1,5 +1,5 @@
-//! Courses of attempts over time, beyond what any single attempt shows: each is declared here, once. Who recognises them is the
-//! monitor's side; docs/behaviours.md defines them.
+//! Courses of attempts over time, beyond what any single attempt shows: each is declared here, once. `turnkey_analysis` recognises
+//! them; docs/behaviours.md defines them.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ macro_rules! behaviours {
                 $name,
                 ValueForm::Word(words::<BehaviourResponse>),
                 "`log`",
-                concat!("what it leads to that the program ", $about),
+                concat!("the action when the program ", $about),
             ),
         )+];
     };
@@ -73,7 +73,7 @@ behaviours! {
     }
     ReverseShell {
         name: "reverse-shell", severity: Critical, technique: "T1059.004",
-        about: "ties a shell to a connection, for somebody far away",
+        about: "ties a shell to a network connection",
     }
     DownloadExecute {
         name: "download-execute", severity: High, technique: "T1105",
@@ -123,7 +123,7 @@ behaviours! {
     }
     Evasion {
         name: "evasion", severity: Low, technique: "T1497",
-        about: "removes itself, looks for a jail or a virtual machine, or waits until nobody looks",
+        about: "removes itself, looks for a jail or a virtual machine, or waits before it acts",
     }
     ProcessKilling {
         name: "process-killing", severity: High, technique: "T1489",
@@ -143,7 +143,7 @@ behaviours! {
     }
     SystemChange {
         name: "system-change", severity: High, technique: "T1565.001",
-        about: "changes what belongs to the system, or to somebody's home",
+        about: "changes files of the system, or of a user's home",
     }
     FileDiscovery {
         name: "file-discovery", severity: High, technique: "T1083",

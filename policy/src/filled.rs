@@ -15,7 +15,7 @@ pub struct NamedLimits {
 impl NamedLimits {
     /// The limits of a jail with so many percent of a processor, on a host with `cpus` of them. A part of a processor is one, which the jail has at times.
     #[must_use]
-    pub fn of(memory: u64, percent: u32, cpus: usize) -> NamedLimits {
+    pub fn of_jail(memory: u64, percent: u32, cpus: usize) -> NamedLimits {
         let share = u64::from(percent.div_ceil(100));
         NamedLimits {
             memory,
@@ -78,7 +78,7 @@ mod tests {
             (400, 2, 2),
             (u32::MAX, 0, 1),
         ] {
-            let named = NamedLimits::of(1, share, host);
+            let named = NamedLimits::of_jail(1, share, host);
             assert_eq!(named.cpus, expected, "{share} % of {host}");
         }
     }

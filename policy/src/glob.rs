@@ -62,10 +62,10 @@ impl Glob {
     /// When the text is not a pattern; the error says where and why.
     pub fn parse(text: &str) -> Result<Self, GlobError> {
         let tokens = parse::tokens(text)?;
-        Ok(Self::of(text.to_owned(), tokens))
+        Ok(Self::from_tokens(text.to_owned(), tokens))
     }
 
-    fn of(text: String, tokens: Vec<Token>) -> Self {
+    fn from_tokens(text: String, tokens: Vec<Token>) -> Self {
         let names = Vec::new();
         Self {
             text,
@@ -84,7 +84,7 @@ impl Glob {
         let texts = paths.iter().map(|path| String::from_utf8_lossy(path));
         let heads = paths.iter().map(|path| vec![Token::Literal(bare(path))]);
         let below = vec![Token::Literal(b"/".to_vec()), Token::AnyPath];
-        Self::of(
+        Self::from_tokens(
             format!("{{{}}}{{,/**}}", texts.collect::<Vec<_>>().join(",")),
             vec![
                 Token::OneOf(heads.collect()),
@@ -99,11 +99,11 @@ impl Glob {
         let texts: Vec<&str> = globs.iter().map(Self::as_str).collect();
         let text = format!("{{{}}}", texts.join(","));
         let tokens = globs.into_iter().map(|glob| glob.tokens).collect();
-        Self::of(text, vec![Token::OneOf(tokens)])
+        Self::from_tokens(text, vec![Token::OneOf(tokens)])
     }
 
     /// The pattern of what this one, which speaks of any directory, or of this one alone, matches in a directory.
-    pub(crate) fn below(&self, directory: &[u8]) -> Option<Self> {
+    pub(crate) fn restricted_to(&self, directory: &[u8]) -> Option<Self> {
         let front = [directory, b"/"].concat();
         match self.tokens.as_slice() {
             [Token::Literal(root), Token::AnyDirectories, rest @ ..] if root == b"/" => {
@@ -112,7 +112,10 @@ impl Glob {
                     String::from_utf8_lossy(directory),
                     self.text.replacen("**/", "/", 1).replacen("//", "/", 1)
                 );
-                Some(Self::of(text, [&[Token::Literal(front)], rest].concat()))
+                Some(Self::from_tokens(
+                    text,
+                    [&[Token::Literal(front)], rest].concat(),
+                ))
             }
             [Token::Literal(start), ..] if start.starts_with(&front) => Some(self.clone()),
             _ => None,

@@ -137,7 +137,7 @@ fn lacking(
 ) -> Option<Glob> {
     let of_home = |home: &PathBuf| -> Vec<Glob> {
         let own = rule.path.iter();
-        own.filter_map(|glob| glob.below(home.as_os_str().as_bytes()))
+        own.filter_map(|glob| glob.restricted_to(home.as_os_str().as_bytes()))
             .collect()
     };
     let mut own: Vec<Glob> = homes.iter().flat_map(of_home).collect();

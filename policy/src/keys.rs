@@ -186,7 +186,7 @@ pub(crate) const TOP: &[ProfileKey] = &[
     key("", "syscalls", ValueForm::Table, "", "which syscalls pass the filter"),
     key("", "enforcement", ValueForm::Table, "", "what must hold, and what happens when it does not"),
     key("", "scan", ValueForm::Table, "", "what a look at a script before it runs takes for a finding"),
-    key("", "behaviour", ValueForm::Table, "", "what courses of acts lead to: see [Behaviours](behaviours.md)"),
+    key("", "behaviour", ValueForm::Table, "", "the action for each behaviour, which is a course of several acts: see [Behaviours](behaviours.md)"),
     key("", "accept", ValueForm::Tables, "", "findings that are known and no reason for suspicion"),
     key("", "rule", ValueForm::Tables, "", "what an attempt means"),
 ];

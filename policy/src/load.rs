@@ -171,12 +171,12 @@ impl ProfileLoader<'_> {
             return;
         }
         if let Some(problem) = self.refusal(name) {
-            self.problems.push(located(problem, origin));
+            self.problems.push(with_extends_label(problem, origin));
             return;
         }
         match self.read_text(name) {
             Ok(text) => self.add_text(name, text),
-            Err(problem) => self.problems.push(located(problem, origin)),
+            Err(problem) => self.problems.push(with_extends_label(problem, origin)),
         }
     }
 
@@ -228,7 +228,7 @@ impl ProfileLoader<'_> {
     }
 }
 
-fn located(problem: Problem, origin: Option<&TextSpan>) -> Problem {
+fn with_extends_label(problem: Problem, origin: Option<&TextSpan>) -> Problem {
     match origin {
         Some(at) => problem.with_label(at, "built on here"),
         None => problem,

@@ -90,7 +90,8 @@ fn keys_of(table: &str) -> String {
             "| `{}` | {} | {default} | {} |",
             key.name,
             key.form.describe(),
-            key.about
+            // A cell of a table is one line.
+            key.about.replace('\n', "<br>")
         );
     }
     text.push('\n');

@@ -87,7 +87,7 @@ impl Object {
 
 impl ReportedAct {
     /// The attempt that `event` tells of; forks and exits are none.
-    pub fn of(event: &Event, attribution: &Attribution) -> Option<Self> {
+    pub fn from_event(event: &Event, attribution: &Attribution) -> Option<Self> {
         let decided = event.decision.map(|decision| decision.action);
         let act = match &event.kind {
             Kind::Exec { file, raw, .. } => executed(file, raw.as_deref()),

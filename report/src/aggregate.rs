@@ -159,7 +159,7 @@ impl Aggregator {
             Kind::Exec { .. } => before,
             _ => self.processes.program(&event.task),
         };
-        let act = ReportedAct::of(event, &self.attribution)?;
+        let act = ReportedAct::from_event(event, &self.attribution)?;
         let is_explained = self.ordering.explains(event);
         let decision = event.decision.filter(|_| !is_explained);
         self.operation(event, decision, (process, program), &act);

@@ -53,7 +53,7 @@ struct EventLine<'a> {
     repeated: Option<Repeated>,
     process: ActingProcess,
     #[serde(flatten)]
-    what: Option<What>,
+    what: Option<EventDetails>,
     #[serde(flatten)]
     end: Option<AttemptEnd>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ struct Repeated {
 /// The part of a line that depends on the kind of the event.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum What {
+enum EventDetails {
     Exec {
         exe: Executable,
         #[serde(skip_serializing_if = "is_false")]
@@ -119,7 +119,7 @@ enum What {
     },
 }
 
-impl What {
+impl EventDetails {
     /// Without credentials, in every text that is the program's.
     fn redacted(mut self) -> Self {
         match &mut self {
@@ -297,7 +297,7 @@ impl EventLines {
     }
 
     fn parts(&self, event: &Event, process: Option<usize>) -> EventLine<'_> {
-        let act = ReportedAct::of(event, &self.attribution);
+        let act = ReportedAct::from_event(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;
             let act = act.as_ref();
@@ -330,9 +330,9 @@ impl EventLines {
 }
 
 /// Forks and exits are no acts; everything else is one.
-fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
+fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
     match (kind, act.map(|act| (act.on, act.object))) {
-        (Kind::Exit { status }, _) => Some(What::Exit {
+        (Kind::Exit { status }, _) => Some(EventDetails::Exit {
             exit: exit(*status),
         }),
         (
@@ -342,7 +342,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
                 ..
             },
             _,
-        ) => Some(What::Fork {
+        ) => Some(EventDetails::Fork {
             child: Child {
                 pid: *child_jail_pid,
                 host_pid: *child_pid,
@@ -359,7 +359,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
             Some((_, Object::File { raw, .. })),
         ) => {
             let argv = escape_all(argv);
-            Some(What::Exec {
+            Some(EventDetails::Exec {
                 exe: executable(file),
                 script: *script,
                 argv,
@@ -380,7 +380,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
                     memory,
                 },
             )),
-        ) => Some(What::File {
+        ) => Some(EventDetails::File {
             path,
             path_truncated: truncated,
             access,
@@ -402,7 +402,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
                     address, socket, ..
                 },
             )),
-        ) => Some(What::Question {
+        ) => Some(EventDetails::Question {
             address,
             socket,
             questions: questions(data, *socket_type),
@@ -418,12 +418,14 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
                     address, socket, ..
                 },
             )),
-        ) => Some(What::Address { address, socket }),
-        (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => Some(What::Syscall {
-            syscall,
-            on: on.map(AttemptKind::name),
-            args: args.map(|arg| format!("{arg:#x}")),
-        }),
+        ) => Some(EventDetails::Address { address, socket }),
+        (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => {
+            Some(EventDetails::Syscall {
+                syscall,
+                on: on.map(AttemptKind::name),
+                args: args.map(|arg| format!("{arg:#x}")),
+            })
+        }
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
     let mut engine = BehaviourEngine::new(policy);
     for event in &story.events {
         aggregator.push(event);
-        engine.see(event);
+        engine.take_event(event);
     }
     let host = Host {
         kernel: "6.18.0".to_owned(),

@@ -94,7 +94,7 @@ struct Image {
 impl Processes {
     /// Takes in one event and says which row its process has now, unless the list is full.
     pub fn observe(&mut self, event: &Event) -> Option<usize> {
-        let actor = self.of(&event.task, event.time_ns);
+        let actor = self.row_of(&event.task, event.time_ns);
         match &event.kind {
             Kind::Exec { .. } => {
                 let image = self.execute(event, actor);
@@ -205,7 +205,7 @@ impl Processes {
 
     /// The row of a task, made when the task is new: the first process of a run was made before
     /// anyone watched, and a fork's event can be lost.
-    fn of(&mut self, task: &Task, time_ns: u64) -> Option<usize> {
+    fn row_of(&mut self, task: &Task, time_ns: u64) -> Option<usize> {
         let known = self.newest.get(&task.pid).copied();
         match known.filter(|index| self.images[*index].process_start.is(task.start_ns)) {
             Some(index) => {

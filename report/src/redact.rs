@@ -134,7 +134,7 @@ const NAMES: &[&str] = &[
 struct Bytes([u64; 4]);
 
 impl Bytes {
-    const fn of(text: &str) -> Self {
+    const fn from_text(text: &str) -> Self {
         let (text, mut bits, mut at) = (text.as_bytes(), [0; 4], 0);
         while at < text.len() {
             bits[text[at] as usize / 64] |= 1 << (text[at] % 64);
@@ -156,8 +156,8 @@ fn has_any(
     words: &[&'static str],
     mut is_meant: impl FnMut(&'static str) -> bool,
 ) -> bool {
-    let bytes = Bytes::of(text);
-    let possible = |word: &&&'static str| bytes.have_all(&Bytes::of(word));
+    let bytes = Bytes::from_text(text);
+    let possible = |word: &&&'static str| bytes.have_all(&Bytes::from_text(word));
     words.iter().filter(possible).any(|word| is_meant(word))
 }
 

@@ -120,7 +120,7 @@ fn programs_of(exec_ids: &[u32], processes: &[Process]) -> Vec<Program> {
             script: row.script.clone(),
         })
     };
-    once(processes.iter().filter(is_meant).filter_map(program))
+    distinct(processes.iter().filter(is_meant).filter_map(program))
 }
 
 /// The programs that spoke to the address of a conversation.
@@ -132,10 +132,10 @@ fn candidates(conversation: &Conversation, attempts: &[NetworkAttempt]) -> Vec<P
             && address == Some(conversation.to)
     };
     let rows = attempts.iter().filter(is_meant);
-    once(rows.flat_map(|row| row.programs.iter().cloned()))
+    distinct(rows.flat_map(|row| row.programs.iter().cloned()))
 }
 
-fn once(programs: impl Iterator<Item = Program>) -> Vec<Program> {
+fn distinct(programs: impl Iterator<Item = Program>) -> Vec<Program> {
     let mut different = Vec::new();
     for program in programs {
         if !different.contains(&program) {

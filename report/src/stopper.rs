@@ -129,7 +129,7 @@ impl Attribution {
     pub fn new(policy: &Policy) -> Self {
         Self {
             has_layers: !policy.makes_no_jail(),
-            tree: RootfsPlaces::of(&policy.filesystem),
+            tree: RootfsPlaces::from_policy(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network.mode == NetworkMode::Allow)
                 .then(|| policy.network.allow.clone()),

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn of(base64: &str) -> Expanded {
+    fn expand_base64(base64: &str) -> Expanded {
         expand(&STANDARD.decode(base64).unwrap())
     }
 
@@ -165,14 +165,14 @@ mod tests {
     fn each_format_is_known_by_its_first_bytes() {
         for (format, sample) in SAMPLES {
             let whole = Expanded::Whole(b"import os\nos.system('id')\n".to_vec());
-            assert_eq!(of(sample), whole, "{format}");
+            assert_eq!(expand_base64(sample), whole, "{format}");
         }
     }
 
     #[test]
     fn a_bomb_is_known_and_takes_no_memory() {
         for (format, bomb) in BOMBS {
-            assert_eq!(of(bomb), Expanded::Bomb, "{format}");
+            assert_eq!(expand_base64(bomb), Expanded::Bomb, "{format}");
         }
         let zeros = vec![0; 64 << 20];
         let bomb = miniz_oxide::deflate::compress_to_vec_zlib(&zeros, 9);

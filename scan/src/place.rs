@@ -84,7 +84,7 @@ pub fn place(written: &str) -> Place {
     let trimmed = path.trim_end_matches(['*', '/']);
     let depth = trimmed.matches('/').count();
     Place {
-        traits: PathClasses::default().of(bytes),
+        traits: PathClasses::default().traits_of(bytes),
         is_state,
         tells_listed: telling_directory(trimmed.as_bytes())
             || path == "/"

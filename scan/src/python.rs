@@ -75,7 +75,7 @@ impl<'s> Lines<'s> {
         }
     }
 
-    fn of(&self, node: &impl Ranged) -> Position {
+    fn position_of(&self, node: &impl Ranged) -> Position {
         self.at(node.range().start().to_usize())
     }
 }

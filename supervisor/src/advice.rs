@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_list_of_layers_keeps_its_lines() {
-        let error = UnavailableLayers::of(vec![(
+        let error = UnavailableLayers::from_layers(vec![(
             turnkey_policy::Layer::Memory,
             "no group\x1b".to_owned(),
         )]);

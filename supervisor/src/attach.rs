@@ -54,8 +54,8 @@ fn anew(
 ) -> anyhow::Result<Result<Held, JailError>> {
     let mut proved = Ok(());
     // Before the tree is opened: between that and its mounting as little time passes as can be.
-    let prepared = plan.prepare_with(copies(streams)?, filter_cache::of, |groups| {
-        let group = groups.map(EmptyGroup::of).transpose();
+    let prepared = plan.prepare_with(copies(streams)?, filter_cache::filters_for, |groups| {
+        let group = groups.map(EmptyGroup::from_jail_cgroups).transpose();
         let group = group.map_err(anyhow::Error::from);
         proved = group.and_then(|group| monitor.prove(&plan.policy, group.as_ref()));
     });

@@ -106,13 +106,13 @@ impl<'o> EventSink<'o> {
             observer,
             aggregator: Aggregator::new(policy, clock),
             engine: BehaviourEngine::new(policy),
-            advisory: AdvisoryRule::of(policy),
-            guarded: GuardedFiles::of(policy),
+            advisory: AdvisoryRule::from_policy(policy),
+            guarded: GuardedFiles::from_policy(policy),
             writer,
             failed: None,
             clock,
             id: clock::run_id(),
-            names: WorkspaceNames::of(policy),
+            names: WorkspaceNames::from_policy(policy),
             alerts: None,
             others: None,
             before_program: None,
@@ -157,7 +157,7 @@ impl<'o> EventSink<'o> {
         let live = &mut self.alerts.as_mut()?.live;
         live.run_mut().whole &= is_watched;
         let group = self.others.as_ref().map(OtherWatchers::group);
-        let listening = FollowerListener::of(&self.id, group);
+        let listening = FollowerListener::bind(&self.id, group);
         // From here on others find this run, and it them.
         self.others.iter_mut().for_each(OtherWatchers::look_first);
         let told = |error| {
@@ -170,7 +170,7 @@ impl<'o> EventSink<'o> {
 
     /// From here on the group in `directory` is watched, by the program of this number.
     pub fn watches(&mut self, directory: &Path, program: u32) {
-        self.others = OtherWatchers::of(&self.id, directory, program);
+        self.others = OtherWatchers::list(&self.id, directory, program);
     }
 
     /// Tells others that watch processes of the group that all of it is killed now.
@@ -219,7 +219,7 @@ impl<'o> EventSink<'o> {
     /// container's runtime, mounts and makes namespaces there for it. Rules are the kernel's, and act all the same. Where no
     /// program is started at all, the detectors get everything in the end.
     pub fn await_program(&mut self, policy: &Policy) {
-        self.before_program = Some(BeforeProgram::of(policy));
+        self.before_program = Some(BeforeProgram::from_policy(policy));
     }
 
     /// Hands an event to the detectors, unless it is of a time before the first program.
@@ -231,10 +231,10 @@ impl<'o> EventSink<'o> {
             };
             self.before_program = None;
             for event in &first {
-                kills |= self.engine.see(event);
+                kills |= self.engine.take_event(event);
             }
         }
-        self.engine.see(event) || kills
+        self.engine.take_event(event) || kills
     }
 
     /// The name of the run.
@@ -268,7 +268,7 @@ impl<'o> EventSink<'o> {
                 .iter()
                 .for_each(|violation| alerts.violation(violation));
         }
-        self.guarded.see(event);
+        self.guarded.note_event(event);
         self.observer.event(event);
         if let Some(writer) = &mut self.writer
             && self.failed.is_none()
@@ -288,7 +288,7 @@ impl<'o> EventSink<'o> {
     pub fn finish(mut self, records: Option<u64>) -> EventSummary {
         let before = self.before_program.take().unwrap_or_default();
         for event in before.rest() {
-            self.engine.see(&event);
+            self.engine.take_event(&event);
         }
         let finish = |writer: EventWriter<_>| writer.finish(records);
         let written = self.writer.map(finish).transpose().map(drop);

@@ -9,7 +9,7 @@ use crate::object::object;
 ///
 /// # Errors
 /// Those of [`SeccompFilters::build`].
-pub fn of(syscalls: &SyscallPolicy) -> Result<SeccompFilters, FilterError> {
+pub fn filters_for(syscalls: &SyscallPolicy) -> Result<SeccompFilters, FilterError> {
     let build = || SeccompFilters::build(syscalls);
     let bytes = turnkey_monitor::shared::filter(object(), syscalls, || {
         build().map(|filters| filters.to_bytes())

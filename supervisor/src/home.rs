@@ -17,7 +17,7 @@ pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
     let (workdir, layer) = (directory.named(), directory.layer.as_deref());
     let caller = directory.environment.get("HOME").map(PathBuf::from);
     let homes = policy.homes(caller.as_deref());
-    let places = Places::of(policy, workdir);
+    let places = Places::from_policy(policy, workdir);
     // What earlier runs have left is as much there as what the host has.
     let kept = layer.map(|layer| {
         let content = layer.join("content").join("%2Fworkspace");
@@ -75,7 +75,7 @@ fn names(policy: &Policy) -> impl Iterator<Item = PathBuf> {
 struct Places(Vec<(PathBuf, PathBuf)>);
 
 impl Places {
-    fn of(policy: &Policy, workdir: &Path) -> Self {
+    fn from_policy(policy: &Policy, workdir: &Path) -> Self {
         let filesystem = &policy.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
         let given = given.map(|one| (one.place().clone(), one.path.clone()));

@@ -70,7 +70,7 @@ pub struct AdvisoryRule(Option<usize>);
 
 impl AdvisoryRule {
     /// The one of a policy.
-    pub fn of(policy: &Policy) -> AdvisoryRule {
+    pub fn from_policy(policy: &Policy) -> AdvisoryRule {
         AdvisoryRule(policy.rules.iter().position(|rule| rule.advice))
     }
 

@@ -28,7 +28,7 @@ pub struct EmptyGroup {
 
 impl EmptyGroup {
     /// By a descriptor of its own: the groups are their maker's.
-    pub fn of(groups: &JailCgroups) -> io::Result<EmptyGroup> {
+    pub fn from_jail_cgroups(groups: &JailCgroups) -> io::Result<EmptyGroup> {
         Ok(EmptyGroup {
             directory: groups.directory().try_clone_to_owned()?,
             id: groups.id(),

@@ -51,7 +51,7 @@ pub struct OtherWatchers {
 impl OtherWatchers {
     /// Of the run that is called `run`, which watches the group in `directory` by the program of this number. `None` where the group
     /// is not to be found.
-    pub fn of(run: &str, directory: &Path, program: u32) -> Option<OtherWatchers> {
+    pub fn list(run: &str, directory: &Path, program: u32) -> Option<OtherWatchers> {
         let (own, above, root) = place_of(directory)?;
         Some(OtherWatchers {
             run: run.to_owned(),

@@ -72,8 +72,11 @@ fn one_after_the_other(
     let may_have_group = !plan.host.hierarchies.closed;
     let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group), residence)?;
     let plan = watched_or_not(plan, monitor.watches());
-    let prepared = plan.prepare_with(streams, filter_cache::of, |_| ())?;
-    let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
+    let prepared = plan.prepare_with(streams, filter_cache::filters_for, |_| ())?;
+    let group = prepared
+        .cgroup()
+        .map(EmptyGroup::from_jail_cgroups)
+        .transpose()?;
     monitor.prove(&plan.policy, group.as_ref())?;
     Ok(ReadyJail {
         plan,
@@ -106,9 +109,9 @@ fn side_by_side(
         // Moved there, `show` is gone when no group can be shown any more, and the thread does not wait for one.
         let made = planned().map(move |plan| {
             // Here, and not there: what it starts lives no longer than the thread that started it.
-            let prepared = plan.prepare_with(streams, filter_cache::of, |groups| {
+            let prepared = plan.prepare_with(streams, filter_cache::filters_for, |groups| {
                 // A monitor that has failed meanwhile does not listen.
-                let _ = show.send(groups.map(EmptyGroup::of));
+                let _ = show.send(groups.map(EmptyGroup::from_jail_cgroups));
             });
             (plan, prepared)
         });

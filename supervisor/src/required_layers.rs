@@ -41,7 +41,7 @@ pub struct UnavailableLayers(Vec<(Layer, String)>);
 #[cfg(test)]
 impl UnavailableLayers {
     /// For tests of how it is told.
-    pub fn of(layers: Vec<(Layer, String)>) -> UnavailableLayers {
+    pub fn from_layers(layers: Vec<(Layer, String)>) -> UnavailableLayers {
         UnavailableLayers(layers)
     }
 }

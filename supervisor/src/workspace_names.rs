@@ -12,7 +12,7 @@ pub struct WorkspaceNames(Vec<Vec<u8>>);
 
 impl WorkspaceNames {
     /// The paths of a settled policy.
-    pub fn of(policy: &Policy) -> WorkspaceNames {
+    pub fn from_policy(policy: &Policy) -> WorkspaceNames {
         let names = policy.filesystem.names.iter();
         let names = names.map(|name| name.as_os_str().as_bytes().to_vec());
         WorkspaceNames(names.collect())

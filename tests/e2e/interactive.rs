@@ -16,7 +16,7 @@ expected!(
 /// A session in which turnkey runs the program, as its caller would start it at a terminal.
 fn session(options: &str, program: &[&str]) -> TerminalSession {
     let run = Run::new().option("--unmonitored").option(options);
-    TerminalSession::of(run, program)
+    TerminalSession::open(run, program)
 }
 
 /// The same of a script of bash, to its end.
@@ -31,7 +31,7 @@ const JOB: &str = "trap 'echo again' CONT; sleep 50 & echo begun; while :; do wa
 #[test]
 pub fn a_shell_has_job_control_and_its_exit_code_is_the_run_s() {
     let run = Run::new().option("--unmonitored --quiet").file("job", JOB);
-    let mut shell = TerminalSession::of(run, &["bash", "--norc", "-i"]);
+    let mut shell = TerminalSession::open(run, &["bash", "--norc", "-i"]);
     shell.wait_for("$ ");
     shell.type_in("tty; sh job\r");
     shell.wait_for("/dev/pts/0\r\n");
@@ -137,7 +137,7 @@ pub fn the_terminal_is_as_before_however_the_run_ends() {
 fn the_terminal_is_as_before_when_a_rule_kills() {
     let run = Run::new().option("--color never");
     let script = format!("{TAKES_OVER}cat /etc/shadow; sleep 9");
-    let scene = TerminalSession::of(run, &["bash", "-c", &script]).end();
+    let scene = TerminalSession::open(run, &["bash", "-c", &script]).end();
     assert_eq!(scene.code, Some(121), "{}", scene.shown);
     assert!(scene.is_restored);
     let (_, last) = scene.shown.split_once(GIVEN_BACK).unwrap_or_default();
@@ -210,7 +210,7 @@ pub fn j49_the_terminal_inside_is_another_than_the_caller_s() {
     let run = Run::new()
         .option("--unmonitored --tty")
         .file("terminal.py", attack);
-    let scene = TerminalSession::of(run, crate::terminal::ATTACK).end();
+    let scene = TerminalSession::open(run, crate::terminal::ATTACK).end();
     assert!(
         scene.shown.contains("went through: raw 0, "),
         "the control: it has one: {}",

@@ -39,7 +39,7 @@ pub fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
         "the control: {}",
         outside.shown
     );
-    let inside = TerminalSession::of(run, ATTACK).end();
+    let inside = TerminalSession::open(run, ATTACK).end();
     assert!(
         inside.shown.contains("went through: nothing"),
         "{}",
@@ -56,7 +56,7 @@ pub fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
 pub fn j49_the_program_has_a_session_of_its_own_and_no_terminal() {
     let run = Run::new().option("--unmonitored --no-tty");
     let script = "ps -o pid=,sid=,tty= -p $$ 2>/dev/null; cut -d' ' -f1,6,7 /proc/$$/stat; [ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none; : < /dev/tty";
-    let inside = TerminalSession::of(run, &["/bin/sh", "-c", script]).end();
+    let inside = TerminalSession::open(run, &["/bin/sh", "-c", script]).end();
     // Its process is the leader of its own session, which has no terminal (0).
     assert!(inside.shown.contains("2 2 0"), "{}", inside.shown);
     assert!(inside.shown.contains("none"), "{}", inside.shown);

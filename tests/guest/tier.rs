@@ -88,7 +88,7 @@ fn tell(who: &str, told: &str) {
 }
 
 /// The nanoseconds that were told of a call.
-fn of(call: &str, told: &str) -> u64 {
+fn nanoseconds_of(call: &str, told: &str) -> u64 {
     let line = told.lines().find_map(|line| line.strip_prefix(call));
     line.and_then(|rest| rest.trim().parse().ok()).expect(call)
 }
@@ -163,7 +163,9 @@ mod price {
         assert!(monitor("unload"), "this machine is ours");
         let without = loops.on_the_host("the host");
         assert!(monitor("load"), "as it was");
-        let cost = |call: &str, told: &str| of(call, told) as f64 / of(call, &without) as f64;
+        let cost = |call: &str, told: &str| {
+            nanoseconds_of(call, told) as f64 / nanoseconds_of(call, &without) as f64
+        };
         assert!(cost("open", &unwatched) < 1.5, "hooks ask");
         assert!(cost("getppid", &unwatched) < 1.2, "no hook, no tracepoint");
         assert!(cost("getppid", &with_another) > 1.2, "the control");
@@ -225,7 +227,10 @@ mod tracepoint {
             "those that this kernel has",
         );
         for call in ["truncate", "chmod", "rename"] {
-            let (with, without) = (of(call, &with.stdout), of(call, &without.stdout));
+            let (with, without) = (
+                nanoseconds_of(call, &with.stdout),
+                nanoseconds_of(call, &without.stdout),
+            );
             assert!(with < 2 * without, "{call}: {with} and {without}");
         }
     }

@@ -45,7 +45,7 @@ pub struct Scene {
 
 impl TerminalSession {
     /// Starts a run of `program` there.
-    pub fn of(run: Run, program: &[&str]) -> TerminalSession {
+    pub fn open(run: Run, program: &[&str]) -> TerminalSession {
         // Of the user of a command nobody can ask it.
         let caller = run.caller.map_or_else(Vec::new, as_user);
         let mut session = TerminalSession::begin(&run.command(program), &caller, |_| ());

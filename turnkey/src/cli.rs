@@ -67,10 +67,10 @@ pub enum TurnkeyCommand {
     /// The process that `attach --required` starts, and that stays behind.
     #[command(hide = true)]
     AttachGuard,
-    /// List the runs and attachments that live now on this host, with what each uses and what was found; of root all, of a user
-    /// the own ones.
+    /// List the live runs and attachments of this host with their usage and findings; root sees all of them, a user sees
+    /// their own.
     Top(TopArguments),
-    /// Print the events and findings of runs and attachments that live, as JSON Lines; of root all, of a user the own ones.
+    /// Print the events and findings of live runs and attachments as JSON Lines; root sees all of them, a user sees their own.
     #[command(after_help = live::EVENTS_HELP)]
     Events(EventsArguments),
     /// Make runs for callers without privileges, who ask by `turnkey run --service`.
@@ -82,7 +82,7 @@ pub enum TurnkeyCommand {
     /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
     /// container that cannot be watched is not started.
     OciHook(OciHookArguments),
-    /// Stand where an engine expects runc or crun: make no container without the hook of `oci-hook`, and hand each command on to
+    /// Wrap runc or crun for a container engine: add the hook of `oci-hook` to each container, and pass each command on to
     /// the real runtime.
     OciRuntime(OciRuntimeArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
@@ -205,8 +205,8 @@ pub struct RunArguments {
     /// Receivers of alerts.
     #[command(flatten)]
     pub sinks: SinkArguments,
-    /// Look at the script that the command names first, say at once what it would do, and keep that in the report; it
-    /// decides nothing
+    /// Scan the script that the command names before the run; its findings are printed and are in the report, and decide
+    /// nothing
     #[arg(long, help_heading = "Output")]
     pub scan: bool,
     /// Keep the program's output in the report as well
@@ -270,7 +270,7 @@ pub struct DirectoryArguments {
     /// The directory below /workspace that the program starts in
     #[arg(long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
-    /// /workspace is the repository around the current directory, in which the program starts
+    /// Make the repository around the current directory the workspace, and start the program in the current directory
     #[arg(long, value_name = "KIND", value_enum, conflicts_with_all = ["workdir", "chdir"])]
     pub workdir_root: Option<WorkdirRoot>,
 }

@@ -65,7 +65,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
-        cli::TurnkeyCommand::AttachGuard => cmd::attach::stay_behind(),
+        cli::TurnkeyCommand::AttachGuard => cmd::attach::run_guard(),
         cli::TurnkeyCommand::Top(arguments) => cmd::top::top(&arguments),
         cli::TurnkeyCommand::Events(arguments) => cmd::events::events(&arguments),
         cli::TurnkeyCommand::Serve(arguments) => cmd::serve::serve(&arguments),

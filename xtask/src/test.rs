@@ -38,7 +38,7 @@ const END_TO_END: &str = "turnkey-tests";
 pub fn run(arguments: &TestArguments) -> Result<()> {
     let machine = machine::look();
     eprintln!("{machine}");
-    let unable = Unable::of(&machine)?;
+    let unable = Unable::on_machine(&machine)?;
     setup::ensure(match unable.nothing() {
         true => &[
             PackageList::Build,

@@ -18,7 +18,7 @@ pub struct Unable {
 
 impl Unable {
     /// Of this machine. An error where all tests are expected to run and it cannot run some.
-    pub fn of(machine: &Machine) -> Result<Unable> {
+    pub fn on_machine(machine: &Machine) -> Result<Unable> {
         let lacks = (machine.shows() != Shows::Everything).then(|| machine.fix().to_owned());
         if let Some(fix) = &lacks
             && are_all_expected(std::env::var_os("CI").as_deref())

@@ -133,11 +133,11 @@ struct CargoTarget {
 impl Programs {
     /// Runs a [`cargo_build`].
     pub fn build(build: &mut Command) -> Result<Programs> {
-        Ok(Self::of(&command::output(build)?))
+        Ok(Self::from_messages(&command::output(build)?))
     }
 
     /// From cargo's messages, one JSON object per line.
-    fn of(messages: &str) -> Programs {
+    fn from_messages(messages: &str) -> Programs {
         let messages = messages.lines();
         Programs(
             messages
@@ -186,7 +186,7 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#,
             "\nnot json\n",
         );
-        let programs = Programs::of(messages);
+        let programs = Programs::from_messages(messages);
         let path = programs.named("turnkey").expect("it is there");
         assert_eq!(path, Path::new("/t/turnkey"));
         assert_eq!(programs.of_kind("bin"), [("turnkey".to_owned(), path)]);

@@ -31,13 +31,18 @@ const ENDINGS_OF_PACKAGES: &[&[u8]] = &[b".dpkg-", b".rpm", b".ucf-"];
 pub struct AccountDiscovery;
 
 impl Detector for AccountDiscovery {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         if let Operation::Executed { file, argv, .. } = &act.what
             && base_name(&file.path) == b"getent"
             && let [_, list] = argv
             && NAMES.contains(&&list[..])
         {
-            let step = Step::of(act.event, &[b"ran getent on the whole of ", list]);
+            let step = Step::from_event(act.event, &[b"ran getent on the whole of ", list]);
             tell(Sighting::new(Behaviour::AccountDiscovery, vec![step]));
         }
         let Operation::Opened(opened) = &act.what else {
@@ -48,7 +53,7 @@ impl Detector for AccountDiscovery {
         let reads_itself = LISTS.contains(&path)
             && process.is_some_and(|one| !one.asks_names && is_installed(&one.exe));
         if opened.reads && opened.outcome.is_attempt() && (reads_itself || is_copy(path)) {
-            let step = Step::of(act.event, &[b"read ", path]);
+            let step = Step::from_event(act.event, &[b"read ", path]);
             tell(Sighting::new(Behaviour::AccountDiscovery, vec![step]));
         }
     }

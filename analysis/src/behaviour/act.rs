@@ -163,7 +163,7 @@ impl Opened<'_> {
 
 impl<'e> ObservedAct<'e> {
     /// The act that `event` tells of. The state knows of it from now on.
-    pub(super) fn of(event: &'e Event, state: &mut ProcessState) -> Self {
+    pub(super) fn from_event(event: &'e Event, state: &mut ProcessState) -> Self {
         let what = match &event.kind {
             Kind::Exec {
                 file,

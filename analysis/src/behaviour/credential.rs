@@ -150,17 +150,17 @@ impl Credentials {
                     .iter()
                     .find(|word| is_kept_there(word, state))?;
                 let words: [&[u8]; 4] = [b"ran ", name.as_bytes(), b" on ", place];
-                Some(Step::of(act.event, &words))
+                Some(Step::from_event(act.event, &words))
             }
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 done: false,
-            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => {
-                Some(Step::of(act.event, &[b"spoke to the agent at ", path]))
-            }
+            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => Some(
+                Step::from_event(act.event, &[b"spoke to the agent at ", path]),
+            ),
             Operation::Called { name, args, .. } if takes_key(name, args) => {
                 let words: [&[u8]; 3] = [b"called ", name.as_bytes(), b" for a key"];
-                Some(Step::of(act.event, &words))
+                Some(Step::from_event(act.event, &words))
             }
             _ => None,
         }
@@ -179,7 +179,12 @@ fn looks_for_its_own(act: &ObservedAct<'_>, path: &[u8], state: &ProcessState) -
 }
 
 impl Detector for Credentials {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         if let Some(step) = self.without_open(act, state) {
             tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
             return;
@@ -188,7 +193,7 @@ impl Detector for Credentials {
             return;
         };
         if opened.reads && self.is_decoy(&opened.path) {
-            let step = Step::of(act.event, &[b"opened the decoy ", &opened.path]);
+            let step = Step::from_event(act.event, &[b"opened the decoy ", &opened.path]);
             tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
             return;
         }
@@ -198,7 +203,7 @@ impl Detector for Credentials {
         if opened.reads && self.is_lacking(&opened.path) && !state.made(&opened.path) {
             let process = state.process(&act.event.task);
             if process.is_some_and(|one| has_no_use(&one.exe, kind)) {
-                let step = Step::of(
+                let step = Step::from_event(
                     act.event,
                     &[b"asked for ", kind.as_bytes(), b": ", &opened.path],
                 );
@@ -208,7 +213,7 @@ impl Detector for Credentials {
         if !opened.reads || self.kinds.contains_key(kind) {
             return;
         }
-        let step = Step::of(
+        let step = Step::from_event(
             act.event,
             &[b"went for ", kind.as_bytes(), b": ", &opened.path],
         );

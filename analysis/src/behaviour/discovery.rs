@@ -71,7 +71,12 @@ pub struct Discovery {
 }
 
 impl Detector for Discovery {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let Some(thing) = thing(act, state) else {
             return;
         };
@@ -82,7 +87,7 @@ impl Detector for Discovery {
             Operation::Opened(_) => b"looked at ",
             _ => b"ran ",
         };
-        let step = Step::of(act.event, &[words, &thing]);
+        let step = Step::from_event(act.event, &[words, &thing]);
         self.asked.insert(thing, step);
         if self.asked.len() >= THINGS {
             let mut steps: Vec<Step> = std::mem::take(&mut self.asked).into_values().collect();

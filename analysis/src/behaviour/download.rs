@@ -38,7 +38,12 @@ pub struct Download {
 }
 
 impl Detector for Download {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Opened(opened) if opened.writes && opened.done() => {
                 self.note(act, state, &opened.path);
@@ -82,7 +87,7 @@ impl Download {
         if installs(act, state) {
             return;
         }
-        let step = Step::of(act.event, &[b"spoke to ", peer, b" and wrote ", path]);
+        let step = Step::from_event(act.event, &[b"spoke to ", peer, b" and wrote ", path]);
         self.remember(path, step);
     }
 
@@ -97,7 +102,7 @@ impl Download {
             return;
         };
         if self.told.insert(path.to_vec()) {
-            let run = Step::of(act.event, &[b"executed ", path]);
+            let run = Step::from_event(act.event, &[b"executed ", path]);
             let steps = vec![written.clone(), run];
             tell(Sighting::new(Behaviour::DownloadExecute, steps));
         }
@@ -112,7 +117,7 @@ impl Download {
         tell: &mut dyn FnMut(Sighting),
     ) {
         let parent = act.event.task.parent_pid;
-        let step = Step::of(act.event, &[b"started ", exe]);
+        let step = Step::from_event(act.event, &[b"started ", exe]);
         let fetches = is_fetcher(exe);
         let waits = is_shell(exe) && argv.len() <= 2 && waits_for_orders(argv);
         let (own, others) = match (fetches, waits) {

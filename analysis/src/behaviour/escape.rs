@@ -31,22 +31,29 @@ const CALLS: &[&str] = &[
 pub struct Escape;
 
 impl Detector for Escape {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let step = match &act.what {
             Operation::Called { name, on, args } if reaches_out(name, *on, args) => {
-                Step::of(act.event, &[b"called ", name.as_bytes()])
+                Step::from_event(act.event, &[b"called ", name.as_bytes()])
             }
             Operation::Opened(opened) => match state.traits(&opened.path).outside {
-                Some(Reach::Open) => Step::of(act.event, &[b"opened ", &opened.path]),
+                Some(Reach::Open) => Step::from_event(act.event, &[b"opened ", &opened.path]),
                 Some(Reach::Write) if opened.writes => {
-                    Step::of(act.event, &[b"opened for writing ", &opened.path])
+                    Step::from_event(act.event, &[b"opened for writing ", &opened.path])
                 }
                 _ => return,
             },
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 ..
-            } if state.traits(path).outside.is_some() => Step::of(act.event, &[b"spoke to ", path]),
+            } if state.traits(path).outside.is_some() => {
+                Step::from_event(act.event, &[b"spoke to ", path])
+            }
             _ => return,
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));

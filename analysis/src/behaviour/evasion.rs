@@ -25,7 +25,12 @@ pub struct Evasion {
 }
 
 impl Detector for Evasion {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Served => self.serves = true,
             Operation::Changed {
@@ -40,12 +45,12 @@ impl Detector for Evasion {
                         || runs(process, path)
                 });
                 if own {
-                    let step = Step::of(act.event, &[b"deleted itself: ", path]);
+                    let step = Step::from_event(act.event, &[b"deleted itself: ", path]);
                     tell(Sighting::new(Behaviour::Evasion, vec![step]));
                 }
             }
             Operation::Opened(opened) if !self.told && state.traits(&opened.path).probes => {
-                let step = Step::of(
+                let step = Step::from_event(
                     act.event,
                     &[b"looked for a jail or a virtual machine in ", &opened.path],
                 );

@@ -26,12 +26,17 @@ pub struct Exfiltration {
 }
 
 impl Detector for Exfiltration {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
                 let kind = state.traits(&opened.path).secret;
                 self.read = kind.map(|kind| {
-                    Step::of(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
+                    Step::from_event(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
                 });
             }
             Operation::Spoke {
@@ -43,8 +48,10 @@ impl Detector for Exfiltration {
                 };
                 let own = *done && state.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
-                    let spoke =
-                        Step::of(act.event, &[b"spoke to ", address.to_string().as_bytes()]);
+                    let spoke = Step::from_event(
+                        act.event,
+                        &[b"spoke to ", address.to_string().as_bytes()],
+                    );
                     let steps = vec![read.clone(), spoke];
                     tell(Sighting::new(Behaviour::Exfiltration, steps));
                 }

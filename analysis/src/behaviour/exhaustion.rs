@@ -44,7 +44,12 @@ pub struct Exhaustion {
 }
 
 impl Detector for Exhaustion {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, _: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        _: &mut dyn FnMut(Sighting),
+    ) {
         let task = &act.event.task;
         match act.event.kind {
             Kind::Fork {

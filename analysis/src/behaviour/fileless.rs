@@ -13,7 +13,7 @@ use super::{Detector, Sighting, Step};
 pub struct Fileless;
 
 impl Detector for Fileless {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let (path, is_nameless): (&[u8], bool) = match &act.what {
             Operation::Executed { file, script, .. } => {
                 let script = script.as_deref().unwrap_or_default();
@@ -29,7 +29,7 @@ impl Detector for Fileless {
             _ => return,
         };
         if is_nameless || path.starts_with(b"memfd:") || path.starts_with(b"/dev/shm/") {
-            let step = Step::of(
+            let step = Step::from_event(
                 act.event,
                 &[b"executed ", path, b", which no directory names"],
             );

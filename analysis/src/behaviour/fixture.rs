@@ -57,7 +57,7 @@ impl Story {
             decision: None,
         };
         self.seq += 1;
-        self.dies |= self.engine.see(&event);
+        self.dies |= self.engine.take_event(&event);
         self
     }
 

@@ -33,7 +33,12 @@ pub struct Injection {
 }
 
 impl Detector for Injection {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let key = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
             Operation::Executed { file, .. } => {
@@ -72,7 +77,7 @@ fn first_open(
             &opened.path,
             b" before its own libraries",
         ];
-        let step = Step::of(act.event, &words);
+        let step = Step::from_event(act.event, &words);
         tell(Sighting::new(Behaviour::Injection, vec![step]));
     }
 }
@@ -90,7 +95,7 @@ fn memory(act: &ObservedAct<'_>, opened: &Opened<'_>, tell: &mut dyn FnMut(Sight
         (Behaviour::CredentialAccess, "read")
     };
     let what = format!("opened the memory of process {other} to {verb} it");
-    let step = Step::of(act.event, &[what.as_bytes()]);
+    let step = Step::from_event(act.event, &[what.as_bytes()]);
     tell(Sighting::new(behaviour, vec![step]));
 }
 
@@ -130,7 +135,7 @@ impl Injection {
         let injects = state.traits(&opened.path).library
             || package && code && theirs && !own && !installs(act, state);
         if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
-            let step = Step::of(act.event, &[b"wrote into ", &opened.path]);
+            let step = Step::from_event(act.event, &[b"wrote into ", &opened.path]);
             tell(Sighting::new(Behaviour::Injection, vec![step]));
         }
     }

@@ -36,7 +36,7 @@ const OWN: &[&[u8]] = &[
 pub struct Killing;
 
 impl Detector for Killing {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let what = match &act.what {
             Operation::Executed { file, argv, .. } if ends_others(&file.path, argv) => {
                 [b"ran ", &argv.join(&b' ')[..]].concat()
@@ -52,7 +52,7 @@ impl Detector for Killing {
             },
             _ => return,
         };
-        let step = Step::of(act.event, &[&what]);
+        let step = Step::from_event(act.event, &[&what]);
         tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
     }
 }

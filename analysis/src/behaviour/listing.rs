@@ -155,7 +155,12 @@ impl FileDiscovery {
 }
 
 impl Detector for FileDiscovery {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let who = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
             Operation::Executed { file, argv, .. } => {
@@ -164,7 +169,7 @@ impl Detector for FileDiscovery {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
                 let name = base_name(called);
                 if let Some(place) = self.named(argv, name) {
-                    let step = Step::of(act.event, &[b"ran ", name, b" to list ", place]);
+                    let step = Step::from_event(act.event, &[b"ran ", name, b" to list ", place]);
                     tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                 }
             }
@@ -189,11 +194,11 @@ impl Detector for FileDiscovery {
                     ActOutcome::Absent
                         if is_in(path, "/usr") || base_name(path).starts_with(b".") => {}
                     ActOutcome::Absent | ActOutcome::Refused => {
-                        let step = Step::of(act.event, &[b"tried to list ", path]);
+                        let step = Step::from_event(act.event, &[b"tried to list ", path]);
                         tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                     }
                     ActOutcome::Done if self.pending.len() < PENDING => {
-                        let step = Step::of(act.event, &[b"listed ", path]);
+                        let step = Step::from_event(act.event, &[b"listed ", path]);
                         self.pending.insert((who, path.to_vec()), step);
                     }
                     ActOutcome::Done | ActOutcome::Failed => {}

@@ -113,7 +113,12 @@ pub struct MassChange {
 }
 
 impl Detector for MassChange {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && !state.made(&opened.path) && shreds(act, state) {
@@ -189,8 +194,8 @@ impl MassChange {
                 classes.join(", ")
             );
             let steps = vec![
-                Step::of(act.event, &[all.as_bytes()]),
-                Step::of(act.event, &[how.as_bytes(), path]),
+                Step::from_event(act.event, &[all.as_bytes()]),
+                Step::from_event(act.event, &[how.as_bytes(), path]),
             ];
             self.lost.clear();
             tell(Sighting::new(Behaviour::MassChange, steps));
@@ -202,7 +207,7 @@ impl MassChange {
             && self.shredded.insert(path.to_vec())
             && self.shredded.len() == SHREDDED
         {
-            let steps = vec![Step::of(act.event, &[b"shredded the third file: ", path])];
+            let steps = vec![Step::from_event(act.event, &[b"shredded the third file: ", path])];
             tell(Sighting::new(Behaviour::MassChange, steps));
         }
     }
@@ -228,7 +233,7 @@ impl MassChange {
             files.insert(path.to_vec());
         }
         if files.len() == RENAMED {
-            let steps = vec![Step::of(
+            let steps = vec![Step::from_event(
                 act.event,
                 &[b"renamed the sixth file to end in ", suffix, b": ", path],
             )];

@@ -273,7 +273,7 @@ pub struct PathClasses {
 
 impl PathClasses {
     /// The properties that a path is known for.
-    pub fn of(&self, path: &[u8]) -> Traits {
+    pub fn traits_of(&self, path: &[u8]) -> Traits {
         if !may_be_known(path) {
             return Traits::default();
         }
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_path_is_known_for_what_the_table_says() {
         let places = PathClasses::default();
-        let of = |path: &str| places.of(path.as_bytes());
+        let of = |path: &str| places.traits_of(path.as_bytes());
         assert_eq!(of("/etc/shadow").secret, Some("password hashes"));
         assert_eq!(of("/etc/shadow-").secret, Some("password hashes"));
         assert_eq!(of("/root/.ssh/id_rsa").secret, Some("SSH keys"));
@@ -466,12 +466,12 @@ mod tests {
         let places = PathClasses::default();
         for number in 0..3 * REMEMBERED {
             assert_eq!(
-                places.of(format!("/etc/f/{number}").as_bytes()),
+                places.traits_of(format!("/etc/f/{number}").as_bytes()),
                 Traits::default()
             );
             assert!(places.said.borrow().len() <= REMEMBERED);
         }
-        assert!(places.of(b"/etc/shadow").secret.is_some());
-        assert!(places.of(b"/etc/shadow").secret.is_some());
+        assert!(places.traits_of(b"/etc/shadow").secret.is_some());
+        assert!(places.traits_of(b"/etc/shadow").secret.is_some());
     }
 }

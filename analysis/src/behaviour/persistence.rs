@@ -70,15 +70,20 @@ pub struct Persistence {
 }
 
 impl Detector for Persistence {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let path: &[u8] = match &act.what {
             Operation::Executed { file, argv, .. } if arranges(&file.path, argv) => {
-                let step = Step::of(act.event, &[b"ran ", &argv.join(&b' ')]);
+                let step = Step::from_event(act.event, &[b"ran ", &argv.join(&b' ')]);
                 tell(Sighting::new(Behaviour::Persistence, vec![step]));
                 return;
             }
             Operation::Execution(path) if arranges(path, &[]) => {
-                let step = Step::of(act.event, &[b"wanted to run ", path]);
+                let step = Step::from_event(act.event, &[b"wanted to run ", path]);
                 tell(Sighting::new(Behaviour::Persistence, vec![step]));
                 return;
             }
@@ -88,7 +93,7 @@ impl Detector for Persistence {
                 outcome,
                 ..
             } if lends_its_owner(*mode) && outcome.is_attempt() => {
-                let step = Step::of(
+                let step = Step::from_event(
                     act.event,
                     &[b"had whoever runs it act as its owner: ", path],
                 );
@@ -116,7 +121,8 @@ impl Detector for Persistence {
             return;
         }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
-            let step = Step::of(act.event, &[b"wrote for ", startup.as_bytes(), b": ", path]);
+            let step =
+                Step::from_event(act.event, &[b"wrote for ", startup.as_bytes(), b": ", path]);
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }

@@ -19,19 +19,19 @@ const PROGRAMS: &[&str] = &[
 pub struct Privilege;
 
 impl Detector for Privilege {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let step = match &act.what {
             Operation::Executed { file, .. } if changes_users(&file.path) => {
-                Step::of(act.event, &[b"ran ", &file.path])
+                Step::from_event(act.event, &[b"ran ", &file.path])
             }
             Operation::Execution(path) if changes_users(path) => {
-                Step::of(act.event, &[b"wanted to run ", path])
+                Step::from_event(act.event, &[b"wanted to run ", path])
             }
             Operation::Called {
                 name,
                 on: Some(AttemptKind::Setuid),
                 args,
-            } if *name == "capset" || args.contains(&0) => Step::of(
+            } if *name == "capset" || args.contains(&0) => Step::from_event(
                 act.event,
                 &[b"called ", name.as_bytes(), b" for privileges"],
             ),
@@ -39,7 +39,7 @@ impl Detector for Privilege {
                 name,
                 on: Some(AttemptKind::Namespace),
                 ..
-            } => Step::of(
+            } => Step::from_event(
                 act.event,
                 &[b"called ", name.as_bytes(), b" for namespaces of its own"],
             ),

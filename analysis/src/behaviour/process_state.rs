@@ -119,7 +119,7 @@ impl ProcessState {
 
     /// The properties that a path is known for.
     pub fn traits(&self, path: &[u8]) -> Traits {
-        self.places.of(path)
+        self.places.traits_of(path)
     }
 
     /// Notes what has to be known before detectors look at the act.

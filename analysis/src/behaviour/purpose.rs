@@ -198,7 +198,7 @@ pub struct Purposes {
 }
 
 impl Detector for Purposes {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let (behaviour, what) = match &act.what {
             Operation::Executed { file, argv, .. } => {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
@@ -235,7 +235,7 @@ impl Detector for Purposes {
         };
         tell(Sighting::new(
             behaviour,
-            vec![Step::of(act.event, &[&what])],
+            vec![Step::from_event(act.event, &[&what])],
         ));
     }
 }

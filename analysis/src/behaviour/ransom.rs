@@ -47,7 +47,12 @@ pub struct Ransom {
 }
 
 impl Detector for Ransom {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         match &act.what {
             Operation::Opened(opened) if opened.writes && opened.outcome.is_attempt() => {
                 self.has_note |= is_note(&opened.path);
@@ -118,7 +123,7 @@ impl Ransom {
         };
         let all = format!("replaced {} files by ones that end in .", count(files));
         let shown = ending.strip_prefix(SCRAMBLED).unwrap_or(ending);
-        let step = Step::of(act.event, &[all.as_bytes(), shown]);
+        let step = Step::from_event(act.event, &[all.as_bytes(), shown]);
         self.told.insert(ending.clone());
         tell(Sighting::new(Behaviour::MassChange, vec![step]));
     }

@@ -30,7 +30,7 @@ pub struct Scan {
 }
 
 impl Detector for Scan {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let Operation::Spoke {
             address: Address::Inet(address),
             ..
@@ -60,7 +60,7 @@ impl Detector for Scan {
         };
         // One scan goes on; it is told again only for another host.
         if self.told.len() < REMEMBERED && self.told.insert(host) {
-            let step = Step::of(act.event, &[what.as_bytes()]);
+            let step = Step::from_event(act.event, &[what.as_bytes()]);
             tell(Sighting::new(Behaviour::PortScan, vec![step]));
         }
         if hosts >= MANY {

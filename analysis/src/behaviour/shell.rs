@@ -43,17 +43,22 @@ struct Running {
 }
 
 impl Detector for ReverseShell {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let key = (act.event.task.pid, act.event.task.start_ns);
         let talks = state
             .process(&act.event.task)
             .and_then(|process| process.talks.as_deref());
-        let spoke = talks.map(|talks| Step::of(act.event, &[talks]));
+        let spoke = talks.map(|talks| Step::from_event(act.event, &[talks]));
         match &act.what {
             Operation::Executed { file, script, argv } => {
                 let waits = is_shell(&file.path) && script.is_none() && waits_for_orders(argv);
                 let became = [b"became the shell ", &file.path[..], b" without a script"];
-                let waits = waits.then(|| Step::of(act.event, &became));
+                let waits = waits.then(|| Step::from_event(act.event, &became));
                 if let (Some(spoke), Some(became)) = (&spoke, &waits) {
                     let steps = vec![spoke.clone(), became.clone()];
                     tell(Sighting::new(Behaviour::ReverseShell, steps));

@@ -146,10 +146,15 @@ enum Owner {
 }
 
 impl Detector for SystemChange {
-    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let (verb, path, outcome) = match &act.what {
             Operation::MayNotWrite(path) if self.was_asked_for(path, state) => {
-                let step = Step::of(
+                let step = Step::from_event(
                     act.event,
                     &[b"asked whether it may write ", path, b", which it may not"],
                 );
@@ -203,7 +208,7 @@ impl Detector for SystemChange {
             ActOutcome::Done => ("", past),
             _ => ("tried to ", infinitive),
         };
-        let step = Step::of(act.event, &[tried.as_bytes(), verb.as_bytes(), b" ", path]);
+        let step = Step::from_event(act.event, &[tried.as_bytes(), verb.as_bytes(), b" ", path]);
         tell(Sighting::new(Behaviour::SystemChange, vec![step]));
         let wiped = (infinitive == "delete").then(|| self.wiped(path)).flatten();
         if let Some(what) = wiped {
@@ -211,7 +216,7 @@ impl Detector for SystemChange {
                 ActOutcome::Done => past,
                 _ => "tried to delete",
             };
-            let step = Step::of(act.event, &[verb.as_bytes(), b" ", &what]);
+            let step = Step::from_event(act.event, &[verb.as_bytes(), b" ", &what]);
             tell(Sighting::new(Behaviour::MassChange, vec![step]));
         }
     }

@@ -30,7 +30,7 @@ pub struct Tunnel {
 }
 
 impl Detector for Tunnel {
-    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let Operation::Asked(questions) = &act.what else {
             return;
         };
@@ -55,7 +55,7 @@ impl Detector for Tunnel {
                     names.len(),
                     question.name
                 );
-                let step = Step::of(act.event, &[what.as_bytes()]);
+                let step = Step::from_event(act.event, &[what.as_bytes()]);
                 self.told.insert(domain.to_owned());
                 tell(Sighting::new(Behaviour::DnsTunnel, vec![step]));
             }

@@ -114,7 +114,7 @@ pub(super) fn export(
             ..written
         });
     }
-    let plan = MovePlan::of(&stage.directory, destination, replaces)?;
+    let plan = MovePlan::new(&stage.directory, destination, replaces)?;
     if !plan.taken.first.is_empty() {
         return Err(IntoError::Taken(plan.taken));
     }
@@ -130,7 +130,7 @@ struct MovePlan {
 
 impl MovePlan {
     /// The renames that bring all of `stage` into `destination`; none is done.
-    fn of(stage: &OwnedFd, destination: &OwnedFd, replaces: bool) -> Result<MovePlan, IntoError> {
+    fn new(stage: &OwnedFd, destination: &OwnedFd, replaces: bool) -> Result<MovePlan, IntoError> {
         let mut plan = MovePlan {
             replaces,
             moves: Vec::new(),

@@ -39,7 +39,7 @@ impl GroupAllowance {
     ///
     /// # Errors
     /// When /proc or a group does not tell, or a group lies where this process cannot see it.
-    pub fn of(pid: u32) -> io::Result<GroupAllowance> {
+    pub fn read(pid: u32) -> io::Result<GroupAllowance> {
         let mounts = reachable(&kernel_file::read("/proc/self/mountinfo")?);
         let text = kernel_file::read(format!("/proc/{pid}/cgroup"))?;
         let mut allowance = GroupAllowance::default();
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn own_groups_are_read() {
-        GroupAllowance::of(std::process::id()).unwrap();
-        assert!(GroupAllowance::of(u32::MAX).is_err());
+        GroupAllowance::read(std::process::id()).unwrap();
+        assert!(GroupAllowance::read(u32::MAX).is_err());
     }
 }

@@ -91,7 +91,7 @@ pub fn enter() -> Result<bool, RootlessError> {
         let fix = without_powers();
         return Err(RootlessError::PowerlessRoot { missing, fix });
     }
-    if has_threads() {
+    if is_multithreaded() {
         return Err(RootlessError::Threads);
     }
     // Asked before the namespace: inside it every capability is there.
@@ -112,7 +112,7 @@ pub fn enter() -> Result<bool, RootlessError> {
 /// of its own where it is in a chroot(2): there the kernel gives no user namespace to anybody. Nothing happens
 /// elsewhere, nor where it cannot be done.
 pub fn leave_chroot() {
-    if !has_threads() {
+    if !is_multithreaded() {
         chroot::leave();
     }
 }
@@ -176,6 +176,6 @@ fn write(file: &CStr, text: &str) -> Result<(), Errno> {
     crate::ids::idmap::write_file(std::os::fd::AsFd::as_fd(&directory), file, text)
 }
 
-fn has_threads() -> bool {
+fn is_multithreaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() > 1)
 }

@@ -117,7 +117,7 @@ impl SchedulingClass {
     ///
     /// # Errors
     /// The errors of sched_getscheduler(2) and ioprio_get(2).
-    pub fn of(pid: u32) -> Result<SchedulingClass, Errno> {
+    pub fn read(pid: u32) -> Result<SchedulingClass, Errno> {
         /// `IOPRIO_CLASS_BE` and `IOPRIO_CLASS_IDLE`, above the level.
         const MODEST: [i64; 2] = [2, 3];
         const LEVEL_BITS: i64 = 13;

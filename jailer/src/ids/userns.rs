@@ -77,13 +77,14 @@ impl NamespaceSwitches {
 
     /// The refusal that is certain before anything is tried: with such a switch no jail can be.
     pub fn certain(&self) -> Option<NamespaceRefusal> {
-        self.no_room().or_else(|| self.not_for_users())
+        self.refused_by_zero_limit()
+            .or_else(|| self.not_for_users())
     }
 
     /// The meaning of the kernel's answer to clone3(2) or unshare(2) on this host.
     pub fn explain(&self, answer: Errno) -> NamespaceRefusal {
         match answer {
-            Errno::ENOSPC | Errno::EUSERS => self.no_room().unwrap_or_else(|| {
+            Errno::ENOSPC | Errno::EUSERS => self.refused_by_zero_limit().unwrap_or_else(|| {
                 refusal(
                     "no more namespaces of some kind may be made here, or they are nested 32 deep",
                     "raise the sysctls user.max_*_namespaces, or start turnkey outside of the other sandbox",
@@ -119,7 +120,7 @@ impl NamespaceSwitches {
         (refused && self.restricted_by_apparmor && !self.privileged).then(apparmor)
     }
 
-    fn no_room(&self) -> Option<NamespaceRefusal> {
+    fn refused_by_zero_limit(&self) -> Option<NamespaceRefusal> {
         let kind = self.forbidden_kinds.first()?;
         let switch = format!("user.max_{kind}_namespaces");
         Some(refusal(

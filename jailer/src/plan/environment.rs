@@ -17,7 +17,7 @@ pub(super) fn environment(
     caller: &[(OsString, OsString)],
     cpus: usize,
 ) -> Vec<OsString> {
-    let limits = NamedLimits::of(policy.limits.memory, policy.limits.cpu, cpus);
+    let limits = NamedLimits::of_jail(policy.limits.memory, policy.limits.cpu, cpus);
     let set = &policy.environment.set;
     let passes = |name: &OsStr| {
         let named = |pass: &String| name == OsStr::new(pass);

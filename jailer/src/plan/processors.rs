@@ -20,7 +20,7 @@ const LISTS: [&str; 3] = ["online", "present", "possible"];
 impl RootfsBuilder {
     /// Lists of as many processors as the jail has on a host with `cpus` of them.
     pub(super) fn processors(&mut self, policy: &Policy, cpus: usize) {
-        let share = NamedLimits::of(policy.limits.memory, policy.limits.cpu, cpus).cpus;
+        let share = NamedLimits::of_jail(policy.limits.memory, policy.limits.cpu, cpus).cpus;
         for above in ABOVE {
             self.unlisted(Path::new(above));
         }

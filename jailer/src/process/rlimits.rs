@@ -53,7 +53,7 @@ impl HardLimits {
     ///
     /// # Errors
     /// When /proc does not tell.
-    pub fn of(pid: u32) -> std::io::Result<HardLimits> {
+    pub fn read(pid: u32) -> std::io::Result<HardLimits> {
         let text = crate::kernel_file::read(format!("/proc/{pid}/limits"))?;
         let limits = NAMED.into_iter().map(|(resource, name)| {
             let words = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -282,12 +282,12 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_process_are_read_as_the_kernel_has_them() {
-        let read = HardLimits::of(std::process::id()).unwrap();
+        let read = HardLimits::read(std::process::id()).unwrap();
         assert_eq!(read.0.len(), NAMED.len());
         for (resource, hard) in read.0 {
             assert_eq!(hard, getrlimit(resource).unwrap().1, "{resource:?}");
         }
-        assert!(HardLimits::of(u32::MAX).is_err());
+        assert!(HardLimits::read(u32::MAX).is_err());
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Answer {
 
 impl Answer {
     /// Of a program that is after this. `resolved` is where its path leads outside, if links lead it.
-    pub fn of(report: &Value, aim: &Aim, resolved: Option<&str>) -> Self {
+    pub fn from_report(report: &Value, aim: &Aim, resolved: Option<&str>) -> Self {
         let text = |key: &str| report[key].as_str().unwrap_or("no report").to_owned();
         let findings: Vec<String> = each(report, "findings")
             .filter_map(|finding| finding["id"].as_str().map(str::to_owned))
@@ -148,31 +148,31 @@ mod tests {
                 { "path": "/usr/../etc/apt/sources.list", "result": "denied" },
             ],
             "processes": [{ "argv": ["ls", "/root/"] }] });
-        let named = |path| Answer::of(&report, &read(path), None).named;
+        let named = |path| Answer::from_report(&report, &read(path), None).named;
         assert!(named("/etc/passwd") && named("/etc/apt/sources.list"));
         assert!(named("/root"), "an argument of a program that was started");
         for other in ["/etc", "/etc/passw", "/etc/passwd-", "/etc/apt", "ls"] {
             assert!(!named(other), "{other}");
         }
         assert!(!named("/etc/mtab"));
-        let link = Answer::of(&report, &read("/etc/mtab"), Some("/etc/passwd"));
+        let link = Answer::from_report(&report, &read("/etc/mtab"), Some("/etc/passwd"));
         assert!(
             link.named && link.allowed,
             "where a link leads is the same file"
         );
-        let answer = Answer::of(&report, &read("/etc/passwd"), None);
+        let answer = Answer::from_report(&report, &read("/etc/passwd"), None);
         assert!(answer.allowed && !answer.killed());
         assert_eq!(
             (answer.score, &*answer.findings[0]),
             (60, "credential-file")
         );
-        assert!(!Answer::of(&report, &read("/etc/apt/sources.list"), None).allowed);
+        assert!(!Answer::from_report(&report, &read("/etc/apt/sources.list"), None).allowed);
     }
 
     #[test]
     fn an_address_is_named_exactly_or_not_at_all() {
         let report = |address: &str| json!({ "network_attempts": [{ "address": address }] });
-        let named = |address, aim| Answer::of(&report(address), &aim, None).named;
+        let named = |address, aim| Answer::from_report(&report(address), &aim, None).named;
         assert!(named("127.0.0.1:5388", Aim::Send));
         assert!(!named("127.0.0.1:53880", Aim::Send));
         assert!(!named("127.0.0.1:5758", Aim::Send));
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn no_report_names_nothing() {
         for aim in [read("/etc/passwd"), Aim::Send, Aim::Memory, Aim::Traffic] {
-            let answer = Answer::of(&Value::Null, &aim, Some("/etc"));
+            let answer = Answer::from_report(&Value::Null, &aim, Some("/etc"));
             assert!(!answer.named && !answer.allowed);
             assert_eq!(answer.status, "no report");
         }

@@ -233,7 +233,7 @@ pub fn normal(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(id: &str, language: CorpusLanguage, code: &str) -> Result<CorpusProgram> {
+    fn program(id: &str, language: CorpusLanguage, code: &str) -> Result<CorpusProgram> {
         CorpusProgram::read(ProgramLine {
             id: id.to_owned(),
             language,
@@ -306,14 +306,14 @@ mod tests {
             ("mbpp/601", Python, "pass", Aim::Harmless),
         ];
         for (id, language, code, aim) in cases {
-            assert_eq!(of(id, language, code).expect("known").aim, aim, "{id}");
+            assert_eq!(program(id, language, code).expect("known").aim, aim, "{id}");
         }
     }
 
     #[test]
     fn what_nobody_has_said_the_effect_of_is_an_error() {
         for (id, code) in [("2_1", "pass"), ("7_1", "open(name)"), ("x", "pass")] {
-            assert!(of(id, CorpusLanguage::Python, code).is_err(), "{id}");
+            assert!(program(id, CorpusLanguage::Python, code).is_err(), "{id}");
         }
     }
 }

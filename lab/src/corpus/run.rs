@@ -121,7 +121,7 @@ impl Hall<'_> {
             .path()
             .and_then(|path| fs::canonicalize(path).ok());
         let resolved = resolved.as_deref().and_then(Path::to_str);
-        seen.answer = Answer::of(&report, &program.aim, resolved);
+        seen.answer = Answer::from_report(&report, &program.aim, resolved);
         seen.evidence.peak = seen.answer.peak;
         Ok(seen)
     }
@@ -139,7 +139,7 @@ impl Hall<'_> {
             .stderr(File::create(&errors)?);
         let mark = self.sinks.mark()?;
         let child = command.spawn().context("cannot start a program")?;
-        let peak = matches!(program.aim, Aim::Memory).then(|| Peak::of(child.id()));
+        let peak = matches!(program.aim, Aim::Memory).then(|| Peak::of_process(child.id()));
         let exit = match program.aim {
             Aim::Send => self.finish_or_arrive(child, mark, patience)?,
             _ => mbpp::finish(child, patience)?,
@@ -225,7 +225,7 @@ struct Peak {
 }
 
 impl Peak {
-    fn of(pid: u32) -> Self {
+    fn of_process(pid: u32) -> Self {
         let (done, waiting) = mpsc::channel::<()>();
         let looker = thread::spawn(move || {
             let mut most = 0;
@@ -270,7 +270,7 @@ mod tests {
             .args(["-c", script])
             .spawn()
             .expect("python3");
-        let peak = Peak::of(child.id());
+        let peak = Peak::of_process(child.id());
         child.wait().expect("its end");
         assert!(peak.end() > 64 << 20);
     }

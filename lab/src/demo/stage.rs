@@ -79,7 +79,7 @@ impl<'a> DemoStage<'a> {
             services,
             marker: format!("marked-by-the-demo-{unique}"),
             secret,
-            before: StageTree::of(&workdir)?,
+            before: StageTree::read(&workdir)?,
             guarded: guarded_files(),
             folder,
         })
@@ -124,7 +124,7 @@ impl<'a> DemoStage<'a> {
 
     /// Whether the caller's directory is not what it was.
     pub fn workdir_changed(&self) -> Result<bool> {
-        Ok(StageTree::of(&self.workdir())? != self.before)
+        Ok(StageTree::read(&self.workdir())? != self.before)
     }
 
     /// The processes of the program that are still there.

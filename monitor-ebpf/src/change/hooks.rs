@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
 
 use super::arguments::effect;
-use super::{Names, at, below, naming, of_aim};
+use super::{Names, below, naming, of_aim, verdict_at};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
@@ -73,7 +73,7 @@ fn decide_place(
     let mut verdict = Verdict::NONE;
     if resolved.is_whole() {
         state = automaton::state_of_path(scratch, table, resolved);
-        verdict = at(scratch, table, state, own);
+        verdict = verdict_at(scratch, table, state, own);
     } else {
         verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
         verdict = automaton::decide_unknown(scratch, table, away).or(verdict);
@@ -94,7 +94,7 @@ fn by_itself(
     own: u32,
 ) -> Verdict {
     if resolved.is_whole() {
-        at(scratch, table, state, own)
+        verdict_at(scratch, table, state, own)
     } else {
         automaton::decide_unknown(scratch, table, own)
     }

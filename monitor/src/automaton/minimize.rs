@@ -30,7 +30,7 @@ pub(super) fn joined(full: &Automaton, answers: &[u32]) -> (Automaton, Vec<u32>)
 
 /// The block of each state, numbered in the order of their first states.
 fn blocks(full: &Automaton, answers: &[u32]) -> Vec<u32> {
-    let partition = Partition::of(full, answers);
+    let partition = Partition::of_automaton(full, answers);
     let mut numbers: QuickMap<u32, u32> = QuickMap::default();
     let blocks = partition.blocks.iter();
     blocks.map(|block| number(&mut numbers, block)).collect()
@@ -50,7 +50,7 @@ struct Partition<'a> {
 }
 
 impl<'a> Partition<'a> {
-    fn of(full: &'a Automaton, answers: &[u32]) -> Self {
+    fn of_automaton(full: &'a Automaton, answers: &[u32]) -> Self {
         let mut numbers: QuickMap<u32, u32> = QuickMap::default();
         let blocks = answers.iter();
         let blocks: Vec<u32> = blocks.map(|answer| number(&mut numbers, answer)).collect();

@@ -24,7 +24,7 @@ pub(super) struct OwnPlaces {
 
 impl OwnPlaces {
     /// The places that the rules know of. One that does not fit the table is a place like others.
-    pub(super) fn of(rules: &[Rule]) -> Self {
+    pub(super) fn from_rules(rules: &[Rule]) -> Self {
         let mut own = Self {
             places: Vec::new(),
             kinds: Vec::new(),
@@ -142,14 +142,14 @@ impl Answers {
     }
 
     pub(super) fn elsewhere(&self, number: u32) -> u32 {
-        self.of(number).0
+        self.answer_for(number).0
     }
 
     pub(super) fn own(&self, number: u32, kind: usize) -> u32 {
-        self.of(number).1[kind]
+        self.answer_for(number).1[kind]
     }
 
-    fn of(&self, number: u32) -> (u32, [u32; OWN_KINDS]) {
+    fn answer_for(&self, number: u32) -> (u32, [u32; OWN_KINDS]) {
         self.all[usize::try_from(number).unwrap_or(usize::MAX)]
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Patterns<'r> {
 }
 
 impl<'r> Patterns<'r> {
-    pub(super) fn of(rules: &'r [Rule]) -> Self {
+    pub(super) fn from_rules(rules: &'r [Rule]) -> Self {
         let with_path = rules.iter().enumerate();
         let with_path = with_path.filter(|(_, rule)| rule.on.iter().any(|on| on.has_path()));
         let own = with_path.clone().flat_map(|(index, rule)| {

@@ -102,7 +102,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// The folder of this object, for jails or for groups at a level; it need not be there.
-    pub(super) fn of(object: &ObjectFile<'_>, level: u32) -> Self {
+    pub(super) fn for_object(object: &ObjectFile<'_>, level: u32) -> Self {
         let digest: String = object.digest().chars().take(16).collect();
         let name = format!("{ABI_VERSION}-{digest}");
         Self(root().join(match level {

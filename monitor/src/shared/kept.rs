@@ -79,7 +79,7 @@ fn file(
     kind: fn(&Folder) -> PathBuf,
     from: &impl Hash,
 ) -> Option<PathBuf> {
-    let folder = Folder::of(object, JAILS);
+    let folder = Folder::for_object(object, JAILS);
     let is_there = folder.is_there().unwrap_or(false);
     is_there.then_some(())?;
     Some(kind(&folder).join(digest(from).ok()?))
@@ -113,7 +113,7 @@ impl Hasher for Taken {
 
 fn open(file: &Path) -> Result<MappedTable, MapError> {
     let map = MapData::from_pin(file)?;
-    Ok(MappedTable::of(&map)?)
+    Ok(MappedTable::map(&map)?)
 }
 
 /// Makes a map for so many bytes, has it filled, and gives it its name.

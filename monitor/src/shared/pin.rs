@@ -57,7 +57,7 @@ pub(crate) fn load_to_stay(
         return Err(SharedError::NotLasting.into());
     }
     let _lock = lock_root()?;
-    let loaded = make_room(&Folder::of(object, level))
+    let loaded = make_room(&Folder::for_object(object, level))
         .and_then(|()| load_locked((object, level), tier, SLOTS_AT_FIRST));
     if loaded.is_err() && all()?.is_empty() {
         remove(root())?;
@@ -88,7 +88,7 @@ fn load_locked(
     tier: Tier,
     slots: u32,
 ) -> Result<Outcome, OpenError> {
-    let folder = Folder::of(object, level);
+    let folder = Folder::for_object(object, level);
     for left in all()? {
         if !left.is_finished() {
             remove(left.path())?;
@@ -192,7 +192,7 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// When something cannot be removed.
 pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedError> {
-    let own = object.map(|object| Folder::of(object, JAILS));
+    let own = object.map(|object| Folder::for_object(object, JAILS));
     if let Some(own) = &own {
         // Also that of a load whose BPF file system went with its mount namespace.
         anchor::detach(&own.name())?;

@@ -56,7 +56,7 @@ pub struct WatchedJail {
 /// # Errors
 /// When it cannot be read, or another user than root could have put it there.
 pub fn status<'o>(object: impl Into<ObjectFile<'o>>) -> Result<Vec<SharedVersion>, OpenError> {
-    let current = Folder::of(&object.into(), JAILS);
+    let current = Folder::for_object(&object.into(), JAILS);
     let finished = all()?.into_iter().filter(Folder::is_finished);
     finished.map(|folder| version(&folder, &current)).collect()
 }

@@ -20,7 +20,7 @@ pub(crate) struct SharedSlotData {
 impl SharedSlotData {
     /// # Errors
     /// When the map cannot be mapped.
-    pub(crate) fn of(map: &MapData) -> io::Result<Self> {
+    pub(crate) fn map(map: &MapData) -> io::Result<Self> {
         let pages = Pages::map(map.fd().as_fd(), 0, size_of::<SlotData>(), Access::Write)?;
         Ok(Self { pages })
     }

@@ -18,7 +18,7 @@ pub(crate) struct MappedTable {
 impl MappedTable {
     /// # Errors
     /// When the map cannot be mapped, or is too short for a table.
-    pub(crate) fn of(map: &MapData) -> io::Result<Self> {
+    pub(crate) fn map(map: &MapData) -> io::Result<Self> {
         let pages = Pages::map(map.fd().as_fd(), 0, size_of::<Table>(), Access::Read)?;
         Ok(Self { pages })
     }

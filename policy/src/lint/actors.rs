@@ -140,14 +140,14 @@ fn places(policy: &Policy) -> Vec<Glob> {
     let all = write.chain(scratch).chain(workspace);
     let below = all.filter_map(|path| {
         let path = path.to_str()?.trim_end_matches('/');
-        let escaped: String = path.chars().flat_map(escaped).collect();
+        let escaped: String = path.chars().flat_map(glob_escaped).collect();
         Glob::parse(&format!("{escaped}/**")).ok()
     });
     below.collect()
 }
 
 /// As a pattern spells a character that means itself.
-fn escaped(c: char) -> impl Iterator<Item = char> {
+fn glob_escaped(c: char) -> impl Iterator<Item = char> {
     let is_special = matches!(c, '*' | '?' | '{' | '}' | ',' | '[' | ']' | '\\');
     is_special.then_some('\\').into_iter().chain([c])
 }

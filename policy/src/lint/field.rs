@@ -116,7 +116,7 @@ impl<'r> ComparableRules<'r> {
         let (Some(one), Some(other_glob)) = (glob(candidate), glob(other)) else {
             return false;
         };
-        let speaks_at_home = other_glob.below(WORKSPACE.as_bytes()).is_some();
+        let speaks_at_home = other_glob.restricted_to(WORKSPACE.as_bytes()).is_some();
         let mut heads = one.heads().into_iter();
         self.rules[other.rule].present
             && speaks_at_home

@@ -20,12 +20,12 @@ key_table! {
     }
     on_loss: one OnLoss {
         form: Word(words::<OnLoss>), read: values::word, default: OnLoss::Mark, shown: "`mark`",
-        about: "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed",
+        about: "when events are lost, `mark`: the verdict is inconclusive\n`fail`: so it is, and the exit code is 120\n`kill`: the jail is killed",
         flag: "on-loss", value: "WHAT", under: "Policy", help: "On lost evidence: mark, fail or kill",
     }
     mode: one EnforcementMode {
         form: Word(words::<EnforcementMode>), read: values::word, default: EnforcementMode::Enforce, shown: "`enforce`",
-        about: "whether rules act, or every one that would only logs",
+        about: "`enforce`: rules act\n`observe`: a rule that would deny or kill logs instead",
         flag: "mode", value: "MODE", under: "Policy", help: "enforce: rules act; observe: rules only log",
     }
 }

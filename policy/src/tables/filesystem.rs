@@ -24,31 +24,31 @@ key_table! {
     read FilesystemKeys and {
         inherit: bool {
             form: Truth, read: values::truth, shown: "`true`",
-            about: "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away",
+            about: "`false`: entries of `read`, `write`, `scratch` and `decoys` in the profiles of `extends` do not apply",
         }
     };
     root: one Option<PathBuf> {
         form: Text, read: values::root, default: None, shown: "the host's",
-        about: "a directory of the host that is the jail's root, read-only; inherited `read` falls away",
+        about: "a directory of the host that is the jail's root, read-only; inherited entries of `read` do not apply",
         flag: "root", value: "DIR", under: "Files",
         help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
         is_path: true,
     }
     root_mode: one RootMode {
         form: Word(words::<RootMode>), read: values::word, default: RootMode::ReadOnly, shown: "`read-only`",
-        about: "whether the jail's root and the directories of `read` can be written: not at all, or with the writes thrown away, at most `limits.disk` of them",
+        about: "`overlay`: the jail's root and the directories of `read` can be written; the writes stay in memory, at most `limits.disk`, and are discarded",
         flag: "root-mode", value: "MODE", under: "Files",
-        help: "The jail's root and the directories that it shows: read-only, or overlay: written, and the writes thrown away",
+        help: "The jail's root and the directories of --read: read-only, or overlay: writable, and the writes are discarded",
     }
     toolchain: one ToolchainMode {
         form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",
-        about: "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only; with `auto`, so do the venvs that are activated or in the working directory",
+        about: "`command`: the installation of a command that is found on the caller's `PATH` is visible, read-only\n`auto`: so are the venvs that are activated or in the working directory",
         flag: "toolchain", value: "WHAT", under: "Files",
         help: "command: show the installation that the command belongs to, and put it on PATH; auto: those of venvs, too",
     }
     proc: one ProcView {
         form: Word(words::<ProcView>), read: values::word, default: ProcView::Common, shown: "`common`",
-        about: "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like",
+        about: "`common`: `/proc` without the files that are about the host alone\n`processes`: only the jail's own processes, without `cpuinfo`, `meminfo`, `stat`, `sys` and their like",
     }
     read: tables HostPath {
         form: Entries(GIVEN_PATH), read: readable, same: HostPath::place, shown: "`[]`",
@@ -66,7 +66,7 @@ key_table! {
     }
     scratch: tables ScratchMount {
         form: Entries("{ path = \"/tmp\", size = \"64M\" }"), read: entry::<ScratchKeys, _>, same: |entry| &entry.path, shown: "`[]`",
-        about: "memory file systems, gone afterwards; one at `/tmp` has another of its size at `/var/tmp`, unless the profile gives that place or one above it, or has a `root`",
+        about: "tmpfs mounts, which end with the run; one at `/tmp` implies another of its size at `/var/tmp`, unless the profile has an entry there or above it, or a `root`",
         flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
         apply: |flag, into| push(&mut into.filesystem.scratch, flag, flags::scratch),
     }
@@ -76,9 +76,9 @@ key_table! {
     }
     own_path: one OwnPath {
         form: Word(words::<OwnPath>), read: values::word, default: OwnPath::Known, shown: "`known`",
-        about: "whether the caller's directory is at its own path, too, by a symlink to `/workspace`: when the command, the environment or a venv in it names that path; always; or never",
+        about: "whether the path of the caller's directory on the host is a symlink to `/workspace` in the jail: `known`, when the command, the environment or a venv in it names that path; `always`; or `never`",
         flag: "own-path", value: "WHEN", under: "Files",
-        help: "Whether the path of the working directory leads to /workspace: known, always or never",
+        help: "Make the working directory's path on the host a symlink to /workspace: known (where the program is told that path anyway), always or never",
     }
     decoys: list PathBuf {
         form: Texts, read: values::decoy, same: |path| path, shown: "`[]`",
@@ -135,7 +135,7 @@ pub(super) const READ: &[ProfileKey] = &{
         "list",
         ValueForm::Truth,
         "`true`",
-        "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that",
+        "`false`: its files can be opened by name, but Landlock refuses to list its directories, except those of other entries of `read`, and to list the jail's root",
     );
     [path, at, optional, list, why]
 };
@@ -173,15 +173,15 @@ key_table! {
     policy WorkdirPolicy, read WorkdirKeys;
     mode: one WorkdirMode {
         form: Word(words::<WorkdirMode>), read: values::word, default: WorkdirMode::Overlay, shown: "`overlay`",
-        about: "writable with the writes thrown away, read-only, or an empty scratch instead",
+        about: "`overlay`: writable, and the writes are discarded\n`read-only`: not writable\n`none`: an empty scratch instead of the directory",
         flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
         apply: |flag, into| put(&mut into.filesystem.workdir.mode, flag, values::word),
     }
     at: one WorkdirPlace {
         form: Word(words::<WorkdirPlace>), read: values::word, default: WorkdirPlace::Workspace, shown: "`workspace`",
-        about: "its path in the jail: `/workspace`, or the path that it has on the host, to which `/workspace` then leads",
+        about: "its path in the jail: `/workspace`, or the path that it has on the host, with `/workspace` as a symlink to that",
         flag: "at-host-path", value: "", under: "Files",
-        help: "The workspace stands at its own path of the host, and /workspace leads to it",
+        help: "Mount the workspace at the path that it has on the host, and make /workspace a symlink to it",
         apply: |flag, into| put(&mut into.filesystem.workdir.at, flag, |_| Ok(WorkdirPlace::Host)),
     }
 }

@@ -10,7 +10,7 @@ key_table! {
     policy JailIdentity, read IdentityKeys;
     user: one String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
-        about: "user and group name inside; `root` has the number 0 and not one capability, any other name the number 1000",
+        about: "name of the user and group inside; the ids of `root` are 0, without any capability, those of any other name 1000",
         flag: "user", value: "NAME", under: "Inside the jail", help: "User name in the jail",
     }
     hostname: one String {

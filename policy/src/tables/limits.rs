@@ -34,17 +34,17 @@ key_table! {
     }
     on_pids: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
-        about: "one task too many fails with `EAGAIN` and the run goes on, or it is killed; where no group counts tasks, it is killed",
-        flag: "on-pids", value: "RESPONSE", under: "Limits", help: "At too many tasks: refuse the task, or kill the run",
+        about: "`refuse`: clone(2) of one task too many fails with `EAGAIN`, and the run goes on\n`kill`: the run is killed, as it is wherever no control group counts tasks",
+        flag: "on-pids", value: "RESPONSE", under: "Limits", help: "When tasks run out: refuse (clone fails with EAGAIN) or kill (the whole run)",
     }
     on_memory: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
-        about: "without memory the kernel kills one process and the run goes on unless it was the command, or all are killed; where no group counts memory, all are",
-        flag: "on-memory", value: "RESPONSE", under: "Limits", help: "Without memory: refuse, which costs one process, or kill the run",
+        about: "`refuse`: the OOM killer kills one process, and the run goes on unless that was the command\n`kill`: the whole run is killed, as it is wherever no control group counts memory",
+        flag: "on-memory", value: "RESPONSE", under: "Limits", help: "When memory runs out: refuse (the OOM killer kills one process) or kill (the whole run)",
     }
     wall: one Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
-        about: "from the program's first instruction; while the machine is suspended, this clock stands",
+        about: "time since the program's first instruction on `CLOCK_MONOTONIC`, which excludes suspend",
         flag: "wall", value: "DURATION", under: "Limits", help: "Wall clock time, such as 10s",
     }
     cpu_time: one Duration {
@@ -59,17 +59,17 @@ key_table! {
     }
     io_read: one Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
-        about: "bytes that the tree reads in a second from each disk behind what it sees",
+        about: "bytes per second that the process tree reads from each disk whose files the jail shows",
         flag: "io-read", value: "SIZE", under: "Limits", help: "Bytes read from each disk per second, such as 10M",
     }
     io_write: one Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
-        about: "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache",
+        about: "bytes per second that the process tree writes to each of these disks; control groups v1 do not count writes through the page cache",
         flag: "io-write", value: "SIZE", under: "Limits", help: "Bytes written to each disk per second",
     }
     disk: one u64 {
         form: Size, read: values::memory, default: 1 << 30, shown: "`1G`",
-        about: "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too",
+        about: "size of the tmpfs that holds the discarded writes to `/workspace`, with at most one file for each 4 KiB; it counts as memory of the jail, too",
         flag: "disk", value: "SIZE", under: "Limits",
         help: "Limit of the writes to /workspace, which are discarded, such as 64M",
     }

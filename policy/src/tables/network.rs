@@ -17,8 +17,12 @@ key_table! {
     policy NetworkPolicy, read NetworkKeys;
     mode: one NetworkMode {
         form: Word(words::<NetworkMode>), read: values::word, default: NetworkMode::None, shown: "`none`",
-        about: "a network namespace in which the program reaches nobody but itself, one whose loopback is its own as a whole, that and answers of turnkey's own at every address (`sinkhole`), that and the hosts of `allow`, or none: the host's own network",
-        flag: "network", value: "MODE", under: "Network", help: "none, loopback (the jail's own), sinkhole (every name and address answers, nothing leaves), allow (hosts by --allow), or host: whatever this host reaches",
+        about: "`none`: a network namespace without a route; only sockets of the jail's own that listen on its loopback are reached\n\
+            `loopback`: the same, and rules without address or port do not cover its loopback\n\
+            `sinkhole`: as `loopback`, and turnkey itself answers at every other address\n\
+            `allow`: as `loopback`, and the hosts of `allow` are reached over TCP\n\
+            `host`: no network namespace, but the host's own network",
+        flag: "network", value: "MODE", under: "Network", help: "none; loopback: the jail's own; sinkhole: turnkey answers at every name and address, nothing leaves; allow: hosts by --allow; host: the host's own network",
     }
     why: one String {
         form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
@@ -27,16 +31,16 @@ key_table! {
     /// Without effect under another mode than [`NetworkMode::Allow`].
     allow: tables AllowedHost {
         form: Entries("{ to = \"example.org:443\", why = \"packages\" }"), read: entry::<AllowedKeys, _>, same: |entry| &entry.to, shown: "`[]`",
-        about: "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)",
+        about: "hosts that the program may connect to over TCP; implies the mode `allow`: see [Network](#network)",
         flag: "allow", value: "HOST:PORT", under: "Network",
         help: "Allow TCP, and no UDP, to this host and port, such as example.org:443; implies --network allow",
         apply: flags::allow,
     }
     publish: list PublishedPort {
         form: Texts, read: published, shown: "`[]`",
-        about: "TCP ports of the jail that the host's loopback leads to, `\"8000\"` or `\"8080:80\"`, the host's first; means the mode `loopback` where nothing is reached: see [Network](#network)",
+        about: "TCP ports of the jail that turnkey forwards from the host's loopback, `\"8000\"` or `\"8080:80\"`, the host's first; implies the mode `loopback` instead of `none`: see [Network](#network)",
         flag: "publish", value: "PORT[:PORT]", under: "Network",
-        help: "Lead this port of the host's loopback to the jail's, such as 8080:80; implies --network loopback",
+        help: "Forward this TCP port of the host's loopback to a port of the jail, such as 8080:80; implies --network loopback",
         apply: flags::publish,
     }
 }

@@ -38,7 +38,7 @@ key_table! {
     }
     on: words AttemptKind {
         form: Words(words::<AttemptKind>), read: values::word, shown: "",
-        about: "the kinds of attempt it speaks of",
+        about: "the kinds of attempt that it decides on",
     }
     /// Empty means every path, but for [`AttemptKind::Map`].
     path: list Glob {
@@ -60,23 +60,23 @@ key_table! {
     }
     flags: words FileFlag {
         form: Words(words::<FileFlag>), read: values::word, shown: "any file",
-        about: "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`",
+        about: "states of the file, any of which matches; only with `open` and `exec`; `truncated` without `path`",
     }
     same_file: one SameFile {
         form: Word(words::<SameFile>), read: values::word, default: SameFile::No, shown: "`no`",
-        about: "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be",
+        about: "`required`: `path` means the files (device and inode) that it names when the run begins, under every other name; a path that does not exist, or lies below a writable overlay, fails the run\n`optional`: the same as far as the kernel can identify the file",
     }
     yields: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing",
+        about: "whether its patterns decide only where no pattern of another rule does; for broad allowances, so that they override no other pattern",
     }
     hidden: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them; with `address`, whether it stands in the network mode `none` alone",
+        about: "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for rules about the host's own files, which so do not apply to files that a profile shows. With `address`, whether the rule applies in the network mode `none` alone",
     }
     present: one bool {
         form: Truth, read: values::truth, default: false, shown: "`false`",
-        about: "whether its patterns match, in memory of the jail's own and, but for a rule on writing alone, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any, and for files that run later, which there nobody would run",
+        about: "whether its patterns ignore paths that do not exist when the run begins: in an empty `scratch` and, unless the rule is on writing alone, in the program's home; for secrets, whose paths programs probe at every start, and for files that are executed later, which a `scratch` never holds: see [Which rule decides](#which-rule-decides)",
     }
     /// Matched against [`ActorPaths::exe`](crate::ActorPaths::exe).
     exe: list Glob {
@@ -107,15 +107,15 @@ key_table! {
 }
 
 impl Rule {
-    /// True when the rule speaks of files that are written and of no other act by their path, as of those that run later: what the program
-    /// makes in its home stays with whoever has that home.
+    /// True when the rule is on writes alone, as those on files that are executed later: such a file in the home outlives the run and
+    /// is executed there.
     #[must_use]
     pub fn is_on_writing_alone(&self) -> bool {
         self.access.iter().eq([&OpenAccess::Write])
     }
 
-    /// True when the rule is silent about this path: the profile shows it, or it was not there when the run began, in a place
-    /// where nothing of others comes to.
+    /// True when the rule does not apply to this path: the profile shows it, or it did not exist when the run began, in a place that
+    /// holds nothing but what the program makes.
     #[must_use]
     pub fn is_silent(&self, path: &[u8]) -> bool {
         let is_below = |place: &LackingPlace| {

@@ -11,6 +11,6 @@ key_table! {
     /// The modules that Python scripts may import; without any, all.
     allowed_imports: union String {
         form: Texts, read: values::module, shown: "all",
-        about: "Python modules that a script may import: each other one is a finding of `run --scan` and `scan --profile`; without any, all may be",
+        about: "Python modules that a script may import: `run --scan` and `scan --profile` report each other one; an empty list permits all",
     }
 }

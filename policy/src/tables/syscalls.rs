@@ -18,13 +18,13 @@ key_table! {
     read SyscallKeys and {
         inherit: bool {
             form: Truth, read: values::truth, shown: "`true`",
-            about: "`false`: what the profiles below allow falls away",
+            about: "`false`: what the profiles of `extends` allow does not apply",
         }
     };
     /// Names as in the kernel's table; all from [`mod@crate::syscalls`].
     allow: union &'static str {
         form: Texts, read: named, shown: "",
-        about: "groups such as `@basic`, or names of syscalls that stand in one",
+        about: "groups such as `@basic`, or names of syscalls that one contains",
     }
 }
 

@@ -7,8 +7,8 @@ pub mod attack;
 pub mod html;
 pub mod junit;
 pub mod ocsf;
-pub mod profile;
 pub mod sarif;
+pub mod suggested_profile;
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,7 @@ pub struct RootfsPlaces {
 
 impl RootfsPlaces {
     /// Of what a profile gives, and what every jail has.
-    pub fn of(files: &FilesystemPolicy) -> Self {
+    pub fn from_policy(files: &FilesystemPolicy) -> Self {
         let hosts = files.read.iter().chain(&files.write);
         let hosts = hosts.map(|host| host.place().as_path());
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());

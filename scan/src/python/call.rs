@@ -459,7 +459,7 @@ impl Walk<'_, '_> {
             Does::Reverse => fold::slice(&first, (None, None, Some(-1))),
             Does::Join => call.of.exact().map_or_else(
                 || first.derived(),
-                |separator| fold::join(separator, &first),
+                |separator| fold::fold_str_join(separator, &first),
             ),
             Does::Format => call
                 .of

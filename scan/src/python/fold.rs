@@ -165,7 +165,7 @@ pub fn format(format: &str, arguments: &[(Option<String>, Value)]) -> Value {
 }
 
 /// The elements of a list with a text between them. A list of single characters is no way to write what may be read.
-pub fn join(separator: &str, list: &Value) -> Value {
+pub fn fold_str_join(separator: &str, list: &Value) -> Value {
     let Some(items) = list.items.as_ref().filter(|_| !list.one_of) else {
         return list.derived();
     };

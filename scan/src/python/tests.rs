@@ -1,6 +1,6 @@
 use crate::{Language, Scan, ScanOptions, scan};
 
-fn of(code: &str) -> Scan {
+fn scan_text(code: &str) -> Scan {
     let options = ScanOptions {
         language: Some(Language::Python),
         allowed_imports: None,
@@ -9,7 +9,7 @@ fn of(code: &str) -> Scan {
 }
 
 fn rules(code: &str) -> Vec<&'static str> {
-    of(code)
+    scan_text(code)
         .findings
         .iter()
         .map(|finding| finding.rule)
@@ -187,15 +187,15 @@ fn what_is_executed_is_looked_at_in_whatever_codec_it_is() {
 #[test]
 fn honest_scripts_have_no_findings() {
     for code in HONEST {
-        assert_eq!(of(code).findings, [], "{code}");
-        assert_eq!(of(code).score, 0, "{code}");
+        assert_eq!(scan_text(code).findings, [], "{code}");
+        assert_eq!(scan_text(code).score, 0, "{code}");
     }
 }
 
 #[test]
 fn an_import_is_listed_and_no_finding_unless_a_list_leaves_it_out() {
     let code = "import os.path\nfrom socket import socket\n__import__('json')\n";
-    let free = of(code);
+    let free = scan_text(code);
     let modules: Vec<(&str, usize)> = free
         .imports
         .iter()
@@ -218,7 +218,7 @@ fn an_import_is_listed_and_no_finding_unless_a_list_leaves_it_out() {
 
 #[test]
 fn a_finding_says_where_it_is_and_what_the_code_would_do() {
-    let scan = of("import base64\nif x:\n    exec(base64.b64decode('cHJpbnQoMSk='))\n");
+    let scan = scan_text("import base64\nif x:\n    exec(base64.b64decode('cHJpbnQoMSk='))\n");
     let finding = &scan.findings[0];
     assert_eq!((finding.line, finding.column), (3, 5));
     assert_eq!(
@@ -230,7 +230,7 @@ fn a_finding_says_where_it_is_and_what_the_code_would_do() {
 
 #[test]
 fn what_a_profile_has_to_allow_is_told() {
-    let scan = of(
+    let scan = scan_text(
         "import requests\nrequests.get('https://a.b/c')\nopen('/srv/data')\nopen('/etc/shadow')\n",
     );
     let texts = |set: &std::collections::BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
@@ -253,7 +253,7 @@ fn deeply_nested_huge_and_odd_input_is_a_finding_and_never_the_end() {
         "1if 1else ",
         "not ",
     ] {
-        let scan = of(&deep.repeat(100_000));
+        let scan = scan_text(&deep.repeat(100_000));
         assert!(
             scan.findings
                 .iter()
@@ -289,8 +289,8 @@ fn what_takes_too_much_work_is_a_finding() {
 fn chains_and_growing_texts_take_little_work() {
     // What stands before a point is looked at once.
     let chain = format!("x{}", ".replace('a', 'b')".repeat(200));
-    assert_eq!(of(&chain).findings, []);
+    assert_eq!(scan_text(&chain).findings, []);
     // Texts that double with each line are known up to a length.
     let double = format!("x = 'ab'\n{}open(x)\n", "x = x + x\n".repeat(1000));
-    assert!(of(&double).score < 50);
+    assert!(scan_text(&double).score < 50);
 }

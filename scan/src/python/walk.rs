@@ -198,7 +198,7 @@ impl<'j, 's> Walk<'j, 's> {
     }
 
     fn import(&mut self, it: &ast::StmtImport) {
-        self.judge.at(self.lines.of(it));
+        self.judge.at(self.lines.position_of(it));
         for alias in &it.names {
             let module = alias.name.as_str();
             self.judge.import(module);
@@ -211,7 +211,7 @@ impl<'j, 's> Walk<'j, 's> {
     }
 
     fn import_from(&mut self, it: &ast::StmtImportFrom) {
-        self.judge.at(self.lines.of(it));
+        self.judge.at(self.lines.position_of(it));
         let module = it.module.as_ref().map_or("", |module| module.as_str());
         // A relative one is of the same package.
         if it.level == 0 {
@@ -240,7 +240,7 @@ impl<'j, 's> Walk<'j, 's> {
             Expr::Subscript(it) => {
                 let (of, key) = (self.expression(&it.value), self.expression(&it.slice));
                 if of.name.as_deref() == Some("os.environ") && key.exact() == Some("LD_PRELOAD") {
-                    self.judge.at(self.lines.of(target));
+                    self.judge.at(self.lines.position_of(target));
                     self.judge.find(
                         &rule::HIJACKS_LIBRARIES,
                         "sets LD_PRELOAD, by which a library is loaded into other programs",
@@ -267,7 +267,7 @@ impl<'j, 's> Walk<'j, 's> {
     /// Something that is kept in a loop.
     pub fn grows(&mut self, value: &Value, at: &Expr) {
         if value.large && self.judge.is_in_loop() {
-            self.judge.at(self.lines.of(at));
+            self.judge.at(self.lines.position_of(at));
             self.judge
                 .find(&rule::FILLS_MEMORY, "keeps large objects in a loop");
         }
@@ -374,7 +374,7 @@ impl<'j, 's> Walk<'j, 's> {
     fn literal(&mut self, text: &str, at: &Expr) -> Value {
         let is_data = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(&byte);
         if text.len() >= BLOB && text.bytes().all(is_data) {
-            self.judge.at(self.lines.of(at));
+            self.judge.at(self.lines.position_of(at));
             self.judge.find(
                 &rule::HIDES_TEXT,
                 format!("holds {} bytes of encoded data", text.len()),

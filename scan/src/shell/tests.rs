@@ -1,6 +1,6 @@
 use crate::{Language, Scan, ScanOptions, scan};
 
-fn of(code: &str) -> Scan {
+fn scan_text(code: &str) -> Scan {
     let options = ScanOptions {
         language: Some(Language::Shell),
         allowed_imports: None,
@@ -102,7 +102,7 @@ const RISKY: &[(&str, &str)] = &[
 #[test]
 fn each_risky_script_meets_its_rule() {
     for (code, rule) in RISKY {
-        let rules: Vec<&str> = of(code)
+        let rules: Vec<&str> = scan_text(code)
             .findings
             .iter()
             .map(|finding| finding.rule)
@@ -129,13 +129,13 @@ const HONEST: &[&str] = &[
 #[test]
 fn honest_scripts_have_no_findings() {
     for code in HONEST {
-        assert_eq!(of(code).findings, [], "{code}");
+        assert_eq!(scan_text(code).findings, [], "{code}");
     }
 }
 
 #[test]
 fn a_finding_says_where_it_is() {
-    let scan = of("x=1\n  if true; then\n    cat /etc/shadow\n  fi\n");
+    let scan = scan_text("x=1\n  if true; then\n    cat /etc/shadow\n  fi\n");
     let finding = &scan.findings[0];
     assert_eq!((finding.line, finding.column), (3, 5));
     assert_eq!(finding.says, "reads /etc/shadow: password hashes");
@@ -144,7 +144,7 @@ fn a_finding_says_where_it_is() {
 #[test]
 fn deeply_nested_input_is_a_finding_and_never_the_end() {
     for deep in ["$(", "\"$(", "${a:-", "$(("] {
-        let scan = of(&deep.repeat(100_000));
+        let scan = scan_text(&deep.repeat(100_000));
         assert!(
             scan.findings
                 .iter()
@@ -152,11 +152,11 @@ fn deeply_nested_input_is_a_finding_and_never_the_end() {
             "{deep}"
         );
     }
-    of(&"(".repeat(100_000));
+    scan_text(&"(".repeat(100_000));
     for flat in ["{ ", "if ", "! ", "case x in ", "a|", "f() { ", "eval "] {
-        of(&flat.repeat(3_000));
+        scan_text(&flat.repeat(3_000));
     }
-    let wrapped = of(&"sudo ".repeat(50_000));
+    let wrapped = scan_text(&"sudo ".repeat(50_000));
     assert!(
         wrapped
             .findings
@@ -166,7 +166,7 @@ fn deeply_nested_input_is_a_finding_and_never_the_end() {
     // As deep as is run through, and each level looks again at what is within.
     let deep = lex_depth();
     assert!(
-        of(&format!(
+        scan_text(&format!(
             "echo {}x{}",
             "$(a ".repeat(deep),
             ")".repeat(deep)

@@ -34,7 +34,7 @@ pub struct Guard {
     socket: UnixStream,
 }
 
-/// The program of a guard and its arguments: one that calls [`stay_behind`] and ends.
+/// The program of a guard and its arguments: one that calls [`run_guard`] and ends.
 #[derive(Clone, Debug)]
 pub struct GuardProgram(pub Vec<std::ffi::OsString>);
 
@@ -122,7 +122,7 @@ fn started(program: &GuardProgram, group: &ForeignGroup) -> io::Result<(Child, U
 ///
 /// # Errors
 /// When its streams are not those that a watcher hands it, or the kernel refuses the kill.
-pub fn stay_behind() -> anyhow::Result<()> {
+pub fn run_guard() -> anyhow::Result<()> {
     nix::unistd::setsid().context("a watcher starts this")?;
     spare_from_oom();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);

@@ -38,7 +38,7 @@ pub struct BeforeProgram {
 
 impl BeforeProgram {
     /// Of a group without processes, under `policy`.
-    pub fn of(policy: &Policy) -> BeforeProgram {
+    pub fn from_policy(policy: &Policy) -> BeforeProgram {
         let patterns = policy.rules.iter().map(|rule| rule.path.clone());
         BeforeProgram {
             patterns: patterns.collect(),
@@ -226,7 +226,7 @@ mod tests {
         let no_files = |path: &str| Err(path.to_owned());
         let overrides = turnkey_policy::Overrides::default();
         let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
-        let before = BeforeProgram::of(&policy);
+        let before = BeforeProgram::from_policy(&policy);
         let rule = policy.rules.iter().position(|rule| rule.id == "raw-device");
         let made = |path: &str, nr, action| Event {
             decision: Some(turnkey_facts::Decision {

@@ -20,7 +20,7 @@ pub(crate) struct GuardedFiles {
 }
 
 impl GuardedFiles {
-    pub fn of(policy: &Policy) -> GuardedFiles {
+    pub fn from_policy(policy: &Policy) -> GuardedFiles {
         GuardedFiles {
             rules: policy.rules.clone(),
             names_actors: policy.rules.iter().any(Rule::names_actors),
@@ -29,7 +29,7 @@ impl GuardedFiles {
     }
 
     /// Takes an event. A name is enough, whatever the rule says of it; an open, where the rule would have ended the run.
-    pub fn see(&mut self, event: &Event) {
+    pub fn note_event(&mut self, event: &Event) {
         if self.first.is_some() {
             return;
         }

@@ -32,7 +32,7 @@ impl FollowerListener {
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses.
-    pub fn of(id: &str, group: Option<u64>) -> io::Result<FollowerListener> {
+    pub fn bind(id: &str, group: Option<u64>) -> io::Result<FollowerListener> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let listener = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
         let address = UnixAddr::new_abstract(&name(id, group))?;

@@ -44,10 +44,10 @@ impl CallerAllowance {
     ///
     /// # Errors
     /// When the kernel does not tell them all.
-    pub fn of(pid: u32) -> io::Result<CallerAllowance> {
+    pub fn read(pid: u32) -> io::Result<CallerAllowance> {
         Ok(CallerAllowance {
-            groups: GroupAllowance::of(pid)?,
-            rlimits: HardLimits::of(pid)?,
+            groups: GroupAllowance::read(pid)?,
+            rlimits: HardLimits::read(pid)?,
         })
     }
 

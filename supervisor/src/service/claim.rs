@@ -24,7 +24,7 @@ pub struct ClaimedPart {
 
 impl RunClaim {
     /// The claim of a run: its limits, which the kernel enforces.
-    pub fn of(policy: &Policy) -> RunClaim {
+    pub fn from_policy(policy: &Policy) -> RunClaim {
         let scratch = policy.filesystem.scratch.iter().map(|place| place.size);
         RunClaim {
             memory: policy.limits.memory.saturating_add(policy.limits.swap),
@@ -112,7 +112,7 @@ mod tests {
             pids: 7,
             disk: 135 << 20,
         };
-        assert_eq!(RunClaim::of(&policy), expected);
+        assert_eq!(RunClaim::from_policy(&policy), expected);
     }
 
     #[test]

@@ -227,10 +227,10 @@ impl RunOrder {
     /// # Errors
     /// When they are none.
     pub fn decode(body: &[u8]) -> Result<RunOrder, PacketError> {
-        RunOrder::of(body).ok_or(PacketError::Body)
+        RunOrder::from_body(body).ok_or(PacketError::Body)
     }
 
-    fn of(body: &[u8]) -> Option<RunOrder> {
+    fn from_body(body: &[u8]) -> Option<RunOrder> {
         let (arguments, body) = number(body)?;
         let (variables, body) = number(body)?;
         let (arguments, variables) = (

@@ -73,7 +73,7 @@ impl ServedPeer {
     ///
     /// # Errors
     /// When it is not one that is served.
-    pub fn of(socket: &impl AsFd) -> Result<ServedPeer, PeerError> {
+    pub fn from_socket(socket: &impl AsFd) -> Result<ServedPeer, PeerError> {
         let told = getsockopt(socket, sockopt::PeerCredentials).map_err(PeerError::Unknown)?;
         let process = process_of(socket)?;
         let groups = served::peer_groups(socket).map_err(PeerError::Unknown)?;

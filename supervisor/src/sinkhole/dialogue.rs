@@ -36,7 +36,7 @@ impl Dialogue {
             (143, _) | (993, true) => Protocol::Imap,
             _ => return None,
         };
-        Some(Self::of(protocol, to))
+        Some(Self::with_protocol(protocol, to))
     }
 
     /// The protocol that a client speaks of itself, by its first bytes; `None` for one of which nothing is known.
@@ -49,10 +49,10 @@ impl Dialogue {
             _ if first(b"EHLO ") || first(b"HELO ") => Protocol::Smtp,
             _ => return None,
         };
-        Some(Self::of(protocol, to))
+        Some(Self::with_protocol(protocol, to))
     }
 
-    fn of(protocol: Protocol, to: SocketAddr) -> Dialogue {
+    fn with_protocol(protocol: Protocol, to: SocketAddr) -> Dialogue {
         Dialogue {
             protocol,
             to,

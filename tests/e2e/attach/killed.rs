@@ -37,7 +37,7 @@ const FLAGS: usize = 24;
 
 impl Change {
     /// The change by the call that a process is in.
-    fn of(pid: Pid) -> Option<Change> {
+    fn current(pid: Pid) -> Option<Change> {
         let registers = ptrace::getregs(pid).expect("it has stopped");
         let flags = || {
             let place = usize::try_from(registers.rsi).expect("an address") + FLAGS;
@@ -69,7 +69,7 @@ fn changes_until(last: usize, group: &OthersGroup) -> Vec<Change> {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return changes,
             WaitStatus::PtraceSyscall(_) => {
                 is_inside = !is_inside;
-                changes.extend(Change::of(pid).filter(|_| !is_inside));
+                changes.extend(Change::current(pid).filter(|_| !is_inside));
                 if changes.len() == last {
                     kill(pid, Signal::SIGKILL).expect("a child can be signalled");
                 }

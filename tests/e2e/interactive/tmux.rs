@@ -46,7 +46,7 @@ struct Pane {
 
 impl Pane {
     /// The window is 80 by 24, and stays when the program has ended.
-    fn of(program: &Command, directory: &Path) -> Pane {
+    fn open(program: &Command, directory: &Path) -> Pane {
         let pane = Pane { place: scratch() };
         let mut tmux = pane.tmux();
         tmux.args(["new-session", "-d", "-x", "80", "-y", "24", "-c"])
@@ -199,8 +199,8 @@ fn a_session_under_tmux_shows_what_it_shows_outside() {
     let mut control = Command::new(shell[0]);
     control.args(&shell[1..]);
     let both = Twice([
-        Pane::of(&run.command(&shell), run.path()),
-        Pane::of(&control, other.path()),
+        Pane::open(&run.command(&shell), run.path()),
+        Pane::open(&control, other.path()),
     ]);
     both.alike(&[("", "$")]);
     both.alike(SESSION);

@@ -126,7 +126,7 @@ fn events_signals_and_a_terminal_are_the_caller_s() {
     ran.expect(ran.events.iter().any(is_read), "the event came out");
 
     let run = Run::new().option("--quiet").served_at(&service.directory());
-    let mut shell = turnkey_tests::TerminalSession::of(run, &["bash", "--norc", "-i"]);
+    let mut shell = turnkey_tests::TerminalSession::open(run, &["bash", "--norc", "-i"]);
     shell.wait_for("$ ");
     shell.type_in("tty; stty size\r");
     shell.wait_for("/dev/pts/0\r\n");

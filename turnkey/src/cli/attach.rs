@@ -10,7 +10,7 @@ use super::{ColourWhen, ResidenceArguments, SinkArguments};
 
 /// The codes of `turnkey attach`, and examples.
 pub const EXIT_CODES: &str = "Exit codes:
-  0    the group ended or was let go, whatever its processes ended with
+  0    the group ended, or the watch did; the status of its processes does not matter
   120  evidence was lost and the profile says on_loss = \"fail\"
   121  killed by policy
   125  turnkey failed, or could not attach, and nothing was watched
@@ -36,7 +36,7 @@ pub struct AttachArguments {
     /// enforce: rules act; observe: rules only log
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// Let the group go after this time, such as 10m
+    /// Stop watching after this time, such as 10m
     #[arg(long = "for", value_name = "DURATION", value_parser = turnkey_policy::duration)]
     pub at_most: Option<Duration>,
     /// Return as soon as the group is watched, and go on in the background until no process of it is left
@@ -45,16 +45,16 @@ pub struct AttachArguments {
     /// The background of --detach: a session of its own
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub detached: bool,
-    /// Kill the group when turnkey ends without letting it go, as by SIGKILL or for want of memory
+    /// Kill the group when turnkey is killed while it watches, as by SIGKILL or the OOM killer
     #[arg(long)]
     pub required: bool,
-    /// Memory of the group, such as 512M; what was set before is put back when the group is let go
+    /// Memory of the group, such as 512M; the earlier limit is restored when the watch ends
     #[arg(long, value_name = "SIZE", value_parser = turnkey_policy::memory)]
     pub memory: Option<u64>,
-    /// Processes and threads of the group; put back in the same way
+    /// Processes and threads of the group; restored likewise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pids: Option<u32>,
-    /// Processors for the group, such as 1.5; put back in the same way
+    /// Processors for the group, such as 1.5; restored likewise
     #[arg(long, value_name = "N", value_parser = turnkey_supervisor::attachment::limits::processors)]
     pub cpus: Option<f64>,
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
@@ -94,13 +94,14 @@ pub struct OciHookArguments {
     /// The profile of a container, unless its annotation dev.turnkey.profile chooses another one of --choice
     #[arg(long, value_name = "NAME|FILE", default_value = "container")]
     pub profile: String,
-    /// A shipped profile that the annotation dev.turnkey.profile may choose: who makes a container is not who watches it
+    /// A shipped profile that the annotation dev.turnkey.profile may choose; repeatable. A container
+    /// whose annotation names any other profile is not started
     #[arg(long = "choice", value_name = "NAME")]
     pub choices: Vec<String>,
     /// The directory of the reports, each named for its container
     #[arg(long, value_name = "DIR", default_value = "/var/log/turnkey")]
     pub reports: PathBuf,
-    /// A container may go on unwatched when its watcher is killed; without this it is killed, too
+    /// Let a container run on unwatched when its watcher is killed; without this flag the container is killed, too
     #[arg(long)]
     pub may_outlive_watcher: bool,
 }

@@ -15,7 +15,7 @@ pub const ATTEST_CODES: &str = "Exit codes:
 /// The codes of `turnkey verify`.
 pub const VERIFY_CODES: &str = "Exit codes:
   0    everything that was asked for holds
-  1    something does not: another key, another subject, too old, another verdict; each is told in a sentence
+  1    something does not: another key or subject, a report too old, another verdict; one sentence each
   125  the key or a subject cannot be read, or the file is no attestation";
 
 /// `turnkey attest`.
@@ -41,7 +41,7 @@ pub struct AttestArguments {
 /// `turnkey verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArguments {
-    /// The public key of who must have signed; repeated, each must have
+    /// A public key that must have signed the attestation; repeatable: every one must have
     #[arg(long = "key", value_name = "PUB.pem", required = true)]
     pub keys: Vec<PathBuf>,
     /// A file or directory that must be a subject of the attestation, as it is now
@@ -56,7 +56,7 @@ pub struct VerifyArguments {
     /// The exit code that the command must have ended with
     #[arg(long, value_name = "CODE|any", default_value = "0")]
     pub exit_code: WantedStatus,
-    /// There must be a gate, which passed; one that is there must have passed in any case
+    /// Require the result of a gate that passed. Without this flag the result may be missing, but one that is there must have passed
     #[arg(long)]
     pub gate: bool,
     /// The whole id of the commit that the gate must have judged

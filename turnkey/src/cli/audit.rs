@@ -17,15 +17,14 @@ Examples:
 /// `turnkey audit`.
 #[derive(Debug, Args)]
 pub struct AuditArguments {
-    /// Measure this sandbox: a command of a shell that runs what stands behind it. The probe is turnkey's own program, by its
-    /// path on this host; where `{probe}` stands in the command, that is the path, and only the probe's arguments are added
+    /// Measure this sandbox, a shell command that runs the arguments after it. The path of the probe (turnkey's own program)
+    /// and its arguments are appended; `{probe}` in the command is replaced by that path, and then only the arguments are appended
     #[arg(long = "in", value_name = "COMMAND")]
     pub sandboxes: Vec<String>,
     /// Measure `turnkey run` under this profile
     #[arg(long = "profile", value_name = "PROFILE")]
     pub profiles: Vec<String>,
-    /// Measure nothing but the sandboxes that are named: without any, the place where it is called is measured; with this
-    /// flag it stands beside them as well
+    /// Measure the environment of this call as well; without --in and --profile it is all that is measured
     #[arg(long)]
     pub here: bool,
     /// For programs: one JSON object, schema turnkey.audit/v1

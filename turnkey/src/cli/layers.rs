@@ -12,7 +12,7 @@ pub struct LayerArguments {
     /// begin with what earlier runs have kept there
     #[arg(long, value_name = "NAME", conflicts_with = "exports")]
     pub keep: Option<String>,
-    /// The same with the layer in this directory: a layer, empty, or not there yet
+    /// As --keep, with the layer in this directory, which holds a layer, is empty or does not exist
     #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "exports"])]
     pub layer: Option<PathBuf>,
 }

@@ -6,8 +6,8 @@ use clap::Args;
 
 /// The examples of `events`.
 pub const EVENTS_HELP: &str = "Exit codes:
-  0    every run that was followed is over, or nothing lived
-  125  a filter is wrong, or runs cannot be looked for
+  0    every followed run is over, or there was none
+  125  a filter is invalid, or the live runs cannot be listed
 
 Examples:
   turnkey events --filter kind=connect                   connections of the runs that live now

@@ -6,7 +6,7 @@ use turnkey_supervisor::Residence;
 /// The residence of programs that a run or an attachment has to load.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct ResidenceArguments {
-    /// Leave none of the monitor's programs in the kernel for later; those that are loaded already are used and stay
+    /// Unload the monitor's eBPF programs after the run; programs that were loaded before are used and stay
     #[arg(long, help_heading = "Policy")]
     leave_nothing: bool,
 }

@@ -8,7 +8,7 @@ use super::ColourWhen;
 
 /// The codes of `turnkey scan`.
 pub const EXIT_CODES: &str = "Exit codes:
-  0    looked at, whatever was found
+  0    the scripts were scanned, whatever was found
   1    --fail-at was given, and a script has that score or more
   125  a file cannot be read, or is no script in a language that is known; or a command of --with failed: what
        turnkey itself found is printed all the same
@@ -33,8 +33,8 @@ pub struct ScanArguments {
     /// The profile whose `scan.allowed_imports` are these modules, where the flag does not name them
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
-    /// Ask this command, too: another scanner, or a model that reviews code. sh runs it with the script on standard input; it
-    /// answers by turnkey.scan-findings/v1, as `turnkey schema scan-findings` has it
+    /// Also run this command, another scanner or a model that reviews code, by sh with the script on standard input; it prints
+    /// turnkey.scan-findings/v1, see `turnkey schema scan-findings`
     #[arg(long, value_name = "CMD")]
     pub with: Vec<String>,
     /// Exit with 1 when a script has this score or more, by turnkey or by a command of --with

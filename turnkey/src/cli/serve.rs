@@ -6,8 +6,8 @@ use clap::Args;
 
 /// The end of the help of `serve`.
 pub const SERVE_HELP: &str = "Exit codes:
-  0    it was asked to end, or --check has nothing against it
-  125  it cannot serve; the message says why
+  0    the service was asked to end, or --check found no error
+  125  the service cannot run; the message says why
 
 Examples:
   turnkey serve --check                        what this host and the configuration give
@@ -17,14 +17,13 @@ Examples:
 /// `turnkey serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// The configuration: who may have what, instead of /etc/turnkey/serve.toml; where that is not there either, the defaults hold,
-    /// which --check prints
+    /// The configuration file, instead of /etc/turnkey/serve.toml; without that file the defaults apply, which --check prints
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The directory of the socket, made where it is not there, instead of what TURNKEY_SOCKET_DIR names, or /run/turnkey
     #[arg(long, value_name = "DIR")]
     pub socket_dir: Option<PathBuf>,
-    /// Print what this configuration and this host give, which tier, who may call, and what is missing with how to get it; serve nobody
+    /// Print the effective configuration, the tier, the permitted callers, and each missing layer with its fix; then exit
     #[arg(long)]
     pub check: bool,
 }
@@ -50,11 +49,11 @@ pub struct ServeRunArguments {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub struct ServiceArguments {
-    /// Have the service of this host make the run, which root has started with `turnkey serve`: a caller without privileges gets every
-    /// layer then
+    /// Ask the service of this host, which root has started by `turnkey serve`, to make the run: a caller without privileges gets every
+    /// layer
     #[arg(long, overrides_with = "local")]
     service: bool,
-    /// Make the run by this process, also where /etc/turnkey/use-service says otherwise
+    /// Make the run in this process, even where /etc/turnkey/use-service selects the service
     #[arg(long, overrides_with = "service")]
     local: bool,
 }

@@ -10,7 +10,7 @@ pub struct TerminalArguments {
     /// output and error are all a terminal
     #[arg(long = "tty", short = 't', overrides_with = "no_tty")]
     tty: bool,
-    /// Give the program pipes, though all three are a terminal
+    /// Give the program pipes, even when standard input, output and error are all a terminal
     #[arg(long = "no-tty", short = 'T', overrides_with = "tty")]
     no_tty: bool,
     /// Accepted and without effect, for those used to -it: standard input is always passed on

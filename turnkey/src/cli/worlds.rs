@@ -32,7 +32,7 @@ pub struct WorldsArguments {
         help_heading = "Policy"
     )]
     pub profile: String,
-    /// Run the command in this world, and in no other that is not named; by default in all of the file, or all shipped ones
+    /// Run the command in this world only; repeatable. By default it runs in all worlds of --worlds, or in all shipped ones
     #[arg(long = "world", value_name = "NAME", help_heading = "Worlds")]
     pub names: Vec<String>,
     /// A file with worlds of your own, TOML

@@ -5,7 +5,7 @@ mod guard;
 mod target;
 mod watcher_file;
 
-pub use self::guard::stay_behind;
+pub use self::guard::run_guard;
 use self::watcher_file::{ReportFile, begin_events};
 use anyhow::Context;
 use turnkey_facts::Event;

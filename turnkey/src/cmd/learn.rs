@@ -79,7 +79,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
             &run_arguments,
             policy.clone(),
             (entered, of_one_run(&mut outputs), None),
-            Some(&mut |event| seen.see(event)),
+            Some(&mut |event| seen.note_event(event)),
         )?;
         if done.report.status == Status::SetupFailed {
             return Ok(done.report.exit_code());

@@ -275,7 +275,7 @@ fn stage(config: &mut Value) -> anyhow::Result<&mut Vec<Value>> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> anyhow::Result<Option<PathBuf>> {
+    fn bundle_in(line: &str) -> anyhow::Result<Option<PathBuf>> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         bundle(&words)
     }
@@ -295,7 +295,7 @@ mod tests {
                 "b",
             ),
         ] {
-            let found = of(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let found = bundle_in(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!(found.as_deref(), Some(Path::new(expected)), "{line}");
         }
         for line in [
@@ -306,7 +306,7 @@ mod tests {
             "exec web run",
             "delete --force web",
         ] {
-            assert_eq!(of(line).unwrap(), None, "{line}");
+            assert_eq!(bundle_in(line).unwrap(), None, "{line}");
         }
     }
 
@@ -323,7 +323,7 @@ mod tests {
             "launch web",
             "run --bundle",
         ] {
-            assert!(of(line).is_err(), "{line}");
+            assert!(bundle_in(line).is_err(), "{line}");
         }
     }
 

@@ -82,7 +82,9 @@ fn render(
         ReportFormat::Ocsf => formats::ocsf::events(report)
             .iter()
             .try_for_each(|event| turnkey_report::json::write_line(event, &mut page)),
-        ReportFormat::Profile => page.write_all(formats::profile::document(report).as_bytes()),
+        ReportFormat::Profile => {
+            page.write_all(formats::suggested_profile::document(report).as_bytes())
+        }
         ReportFormat::Junit => page.write_all(formats::junit::document(report).as_bytes()),
     };
     page

@@ -3,7 +3,7 @@
 //! That of profiles is made from the tables that the reader itself uses, so that what an editor accepts
 //! is what a run accepts, as far as JSON Schema can say it.
 
-mod profile;
+mod profile_schema;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -24,7 +24,7 @@ const AUDIT: &str = include_str!("../../../docs/audit.schema.json");
 /// Prints one schema to standard output.
 pub fn schema(arguments: &SchemaArguments) -> Result<u8, Failure> {
     let page = match arguments.of {
-        SchemaOf::Profile => page(&profile::schema()),
+        SchemaOf::Profile => page(&profile_schema::schema()),
         SchemaOf::Report => turnkey_report::SCHEMA.as_bytes().to_vec(),
         SchemaOf::ScanFindings => SCAN_FINDINGS.as_bytes().to_vec(),
         SchemaOf::Gate => GATE.as_bytes().to_vec(),

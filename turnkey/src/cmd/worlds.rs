@@ -158,7 +158,7 @@ impl WorldRunner<'_> {
         let again = self.run(AGAIN[0], &here)?;
         let mut runs = HereRuns(
             [&first, &again]
-                .map(|report| RunActs::of(report, &here))
+                .map(|report| RunActs::from_report(report, &here))
                 .into(),
         );
         let mode = self.policy(&here)?.network.mode;
@@ -192,16 +192,16 @@ impl WorldRunner<'_> {
         world: &World,
         report: &Report,
     ) -> Result<WorldDifference, Failure> {
-        let mut runs = vec![RunActs::of(report, world)];
+        let mut runs = vec![RunActs::from_report(report, world)];
         let mut difference = here.difference(world, &runs);
         if !difference.is_empty() {
             let again = self.run(&format!("{name}-again"), world)?;
-            runs.push(RunActs::of(&again, world));
+            runs.push(RunActs::from_report(&again, world));
             difference = here.difference(world, &runs);
         }
         if !difference.is_empty() && here.0.len() < 1 + AGAIN.len() {
             let again = self.run(AGAIN[1], &World::default())?;
-            here.0.push(RunActs::of(&again, &World::default()));
+            here.0.push(RunActs::from_report(&again, &World::default()));
             difference = here.difference(world, &runs);
         }
         Ok(difference)

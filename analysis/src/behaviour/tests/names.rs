@@ -31,7 +31,10 @@ fn holds(patterns: &[&str], has: impl Fn(Traits) -> bool) -> usize {
     for pattern in patterns.iter().filter(|pattern| ends_in_a_name(pattern)) {
         for path in examples(pattern) {
             let path = format!("/{}", path.trim_start_matches('/'));
-            assert!(has(table.of(path.as_bytes())), "{path}: of {pattern}");
+            assert!(
+                has(table.traits_of(path.as_bytes())),
+                "{path}: of {pattern}"
+            );
             let (directory, name) = path.rsplit_once('/').unwrap();
             for other in [
                 format!("{path}.list"),
@@ -42,7 +45,7 @@ fn holds(patterns: &[&str], has: impl Fn(Traits) -> bool) -> usize {
                 format!("/srv{directory}x/{name}.md"),
                 format!("/usr/share/doc/{}.html", name.trim_start_matches('.')),
             ] {
-                let traits = table.of(other.as_bytes());
+                let traits = table.traits_of(other.as_bytes());
                 assert!(!has(traits), "{other}: not meant by {pattern}");
                 tried += 1;
             }

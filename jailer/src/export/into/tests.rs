@@ -122,7 +122,7 @@ fn a_rename_that_fails_undoes_those_before() {
     for (name, text) in [("a", "new"), ("same", "after"), ("z", "new")] {
         write(&beside.join(name), text);
     }
-    let plan = MovePlan::of(&stage.directory, &destination, true).unwrap();
+    let plan = MovePlan::new(&stage.directory, &destination, true).unwrap();
     assert_eq!(plan.moves.len(), 3);
     write(&place.path().join("z"), "another's");
     let told = apply(&plan.moves, &mut stage).unwrap_err();
@@ -142,7 +142,7 @@ fn a_file_that_was_exchanged_meanwhile_is_not_replaced() {
     let destination = OwnedFd::from(fs::File::open(place.path()).unwrap());
     let mut stage = Stage::new(&destination).unwrap();
     write(&stage.path().join("same"), "after");
-    let plan = MovePlan::of(&stage.directory, &destination, true).unwrap();
+    let plan = MovePlan::new(&stage.directory, &destination, true).unwrap();
     let precious = place.path().join("precious");
     write(&precious.join("inner"), "precious");
     fs::rename(place.path().join("same"), place.path().join("moved")).unwrap();

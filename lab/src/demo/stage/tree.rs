@@ -14,7 +14,7 @@ pub struct StageTree(BTreeMap<PathBuf, (u32, Vec<u8>)>);
 
 impl StageTree {
     /// The content of `folder` now. Links are not followed.
-    pub fn of(folder: &Path) -> Result<Self> {
+    pub fn read(folder: &Path) -> Result<Self> {
         let mut entries = BTreeMap::new();
         let mut open = vec![folder.to_owned()];
         while let Some(path) = open.pop() {
@@ -47,13 +47,13 @@ mod tests {
     #[test]
     fn pipe_is_not_opened() {
         let folder = tempfile::tempdir().expect("a folder");
-        let before = StageTree::of(folder.path()).expect("it reads");
+        let before = StageTree::read(folder.path()).expect("it reads");
         let pipe = folder.path().join("pipe");
         let status = Command::new("mkfifo").arg(pipe).status();
         assert!(status.expect("mkfifo starts").success());
         assert_ne!(
             before,
-            StageTree::of(folder.path()).expect("it does not hang")
+            StageTree::read(folder.path()).expect("it does not hang")
         );
     }
 
@@ -63,19 +63,19 @@ mod tests {
         let file = folder.path().join("inner/file");
         fs::create_dir(folder.path().join("inner")).expect("a folder");
         fs::write(&file, "one").expect("a file");
-        let before = StageTree::of(folder.path()).expect("it reads");
-        assert_eq!(before, StageTree::of(folder.path()).expect("it reads"));
+        let before = StageTree::read(folder.path()).expect("it reads");
+        assert_eq!(before, StageTree::read(folder.path()).expect("it reads"));
 
         fs::write(&file, "two").expect("it writes");
-        assert_ne!(before, StageTree::of(folder.path()).expect("it reads"));
+        assert_ne!(before, StageTree::read(folder.path()).expect("it reads"));
 
         fs::write(&file, "one").expect("it writes");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o777)).expect("a mode");
-        assert_ne!(before, StageTree::of(folder.path()).expect("it reads"));
+        assert_ne!(before, StageTree::read(folder.path()).expect("it reads"));
 
         fs::remove_file(&file).expect("it goes");
         std::os::unix::fs::symlink("/etc/shadow", &file).expect("a link");
-        let linked = StageTree::of(folder.path()).expect("the target is not opened");
+        let linked = StageTree::read(folder.path()).expect("the target is not opened");
         assert_ne!(before, linked);
     }
 }

@@ -64,13 +64,17 @@ impl Markup {
 }
 
 /// An element of a class with pieces in it.
-pub fn of<const N: usize>(name: &'static str, class: &str, content: [Markup; N]) -> Markup {
+pub fn element_with<const N: usize>(
+    name: &'static str,
+    class: &str,
+    content: [Markup; N],
+) -> Markup {
     Markup::element(name, &[("class", class)], content)
 }
 
 /// An element of a class with a text in it.
 pub fn say(name: &'static str, class: &str, text: &str) -> Markup {
-    of(name, class, [Markup::text(text)])
+    element_with(name, class, [Markup::text(text)])
 }
 
 fn escape(text: &str, markup: &mut String) {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::{command_line, verdict_word};
 use crate::model::Report;
-use markup::{Markup, of, say};
+use markup::{Markup, element_with, say};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -80,7 +80,7 @@ fn body(report: &Report) -> Markup {
         ],
     );
     let version = format!("turnkey {} · {}", super::VERSION, report.id);
-    of(
+    element_with(
         "body",
         verdict,
         [
@@ -93,7 +93,7 @@ fn body(report: &Report) -> Markup {
 
 /// A part of the page with a heading; what stands beside the heading comes second.
 fn section(id: &'static str, title: &str, aside: Markup, content: Markup) -> Markup {
-    let head = of("div", "head", [say("h2", "", title), aside]);
+    let head = element_with("div", "head", [say("h2", "", title), aside]);
     Markup::element("section", &[("id", id)], [head, content])
 }
 

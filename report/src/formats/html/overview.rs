@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{command_line, status_word, verdict_word};
-use super::markup::{Markup, of, say};
+use super::markup::{Markup, element_with, say};
 use super::section;
 use crate::limit::{seconds, size};
 use crate::model::{Layer, Report, Verdict};
@@ -27,7 +27,7 @@ pub fn banner(report: &Report) -> Markup {
             gauge(f64::from(report.risk_score), 100.0),
         ],
     );
-    let words = of(
+    let words = element_with(
         "div",
         "words",
         [
@@ -36,13 +36,13 @@ pub fn banner(report: &Report) -> Markup {
             say("p", "lead", &sentence(report)),
         ],
     );
-    of(
+    element_with(
         "header",
         "banner",
         [
             words,
             score,
-            of("pre", "command", [say("code", "", &command_line(report))]),
+            element_with("pre", "command", [say("code", "", &command_line(report))]),
             facts(report),
         ],
     )
@@ -75,9 +75,9 @@ fn facts(report: &Report) -> Markup {
         ("Profile", &report.profile.name),
         ("Host", &host),
     ];
-    let pairs =
-        facts.map(|(name, value)| of("div", "", [say("dt", "", name), say("dd", "", value)]));
-    of("dl", "facts", pairs)
+    let pairs = facts
+        .map(|(name, value)| element_with("div", "", [say("dt", "", name), say("dd", "", value)]));
+    element_with("dl", "facts", pairs)
 }
 
 /// A bar that is filled as far as `used` is of `limit`.
@@ -95,7 +95,7 @@ fn gauge(used: f64, limit: f64) -> Markup {
     };
     let width = format!("width:{:.1}%", share * 100.0);
     let fill = Markup::element("i", &[("style", &width)], []);
-    of("span", class, [fill])
+    element_with("span", class, [fill])
 }
 
 /// One thing that can be used up.
@@ -111,7 +111,7 @@ pub fn usage(report: &Report) -> Markup {
     let cards = used(report).into_iter().map(|used| {
         let of_limit = used.limit.as_ref().map(|(_, limit)| format!("of {limit}"));
         let bar = used.limit.map(|(limit, _)| gauge(used.used, limit));
-        of(
+        element_with(
             "div",
             "card meter",
             [
@@ -223,7 +223,7 @@ pub fn layers(report: &Report) -> Markup {
     if report.enforcement.is_empty() {
         return Markup::default();
     }
-    let table = of("div", "scroll", [table]);
+    let table = element_with("div", "scroll", [table]);
     section(
         "layers",
         "What was enforced",
@@ -245,17 +245,17 @@ fn layer(layer: &Layer) -> Markup {
     let why = layer.degraded.as_ref();
     let why = why.map(|why| say("p", "warn", why)).unwrap_or_default();
     let proof = layer.proof.as_deref().unwrap_or("—");
-    let name = of(
+    let name = element_with(
         "td",
         "nowrap",
         [say("span", "mark", mark), Markup::text(layer.layer.name())],
     );
-    of(
+    element_with(
         "tr",
         class,
         [
             name,
-            of("td", "", [Markup::text(&layer.effective), asked, why]),
+            element_with("td", "", [Markup::text(&layer.effective), asked, why]),
             say("td", "mono dim", proof),
         ],
     )
@@ -285,7 +285,7 @@ pub fn evidence(report: &Report) -> Markup {
             .lost
             .get(kind)
             .map(|lost| format!("{lost} lost"));
-        of(
+        element_with(
             "div",
             "card meter",
             [

@@ -1,7 +1,7 @@
 //! Findings, each with the attempts that it speaks of.
 
 use super::super::title;
-use super::markup::{Markup, of, say};
+use super::markup::{Markup, element_with, say};
 use super::{severity, time_of_day};
 use crate::limit::size;
 use crate::model::{Finding, Report, Violation};
@@ -63,7 +63,7 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
     } else {
         say("p", "why", &finding.reason)
     };
-    let head = of(
+    let head = element_with(
         "summary",
         "",
         [
@@ -84,7 +84,7 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
         attributes.push(("open", ""));
     }
     if is_bare {
-        return of(
+        return element_with(
             "div",
             &format!("{class} alone"),
             [head_alone(finding, &facts.join(" · "))],
@@ -100,7 +100,7 @@ fn steps(finding: &Finding) -> Option<Markup> {
         let who = step.process.as_ref();
         let who = who.map(|one| format!("{} (pid {})", one.comm, one.pid));
         let aside: Vec<&str> = time.into_iter().chain(who.as_deref()).collect();
-        of(
+        element_with(
             "li",
             "",
             [
@@ -124,7 +124,7 @@ fn points(finding: &Finding) -> String {
 
 /// Of turnkey's own findings there is nothing to unfold.
 fn head_alone(finding: &Finding, facts: &str) -> Markup {
-    of(
+    element_with(
         "div",
         "summary",
         [
@@ -182,7 +182,11 @@ fn attempt(report: &Report, violation: &Violation) -> Markup {
         ("to allow", (!violation.advice.is_empty()).then_some(advice)),
     ];
     let pairs = pairs.into_iter().filter_map(|(name, value)| {
-        Some(of("div", "", [say("dt", "", name), of("dd", "", [value?])]))
+        Some(element_with(
+            "div",
+            "",
+            [say("dt", "", name), element_with("dd", "", [value?])],
+        ))
     });
     Markup::element("dl", &[("class", "attempt")], pairs.collect::<Vec<_>>())
 }

@@ -1,6 +1,6 @@
 //! Files, addresses and changes as tables that can be searched; without JavaScript they are all there.
 
-use super::markup::{Markup, of, say};
+use super::markup::{Markup, element_with, say};
 use super::story::bytes;
 use super::time_of_day;
 use crate::model::{
@@ -93,7 +93,10 @@ fn address(report: &Report, row: &NetworkAttempt) -> Markup {
     }
     .row(
         report,
-        [of("td", "mono path", whom), say("td", "nowrap", &what)],
+        [
+            element_with("td", "mono path", whom),
+            say("td", "nowrap", &what),
+        ],
     )
 }
 
@@ -138,7 +141,7 @@ fn conversation(report: &Report, row: &SinkholeConversation) -> Markup {
             say("td", "number", &bytes(Some(row.sent_bytes))),
             say("td", "mono dim", time_of_day(&row.time)),
             say("td", "mono who", &by),
-            of("td", "mono path", [Markup::all(content)]),
+            element_with("td", "mono path", [Markup::all(content)]),
         ],
     )
 }
@@ -196,7 +199,7 @@ impl Attempts<'_> {
             "tr",
             &[("data-result", result(self.result))],
             [
-                of("td", "", [chip(self.result)]),
+                element_with("td", "", [chip(self.result)]),
                 aim,
                 way,
                 say("td", "number", &self.count.to_string()),
@@ -270,7 +273,7 @@ impl SearchableTable {
             0 => Markup::default(),
             more => say("p", "dim", &format!("and {more} more that found no row")),
         };
-        let content = Markup::all([of("div", "scroll", [table]), omitted]);
+        let content = Markup::all([element_with("div", "scroll", [table]), omitted]);
         super::section(self.id, self.title, self.tools(count), content)
     }
 

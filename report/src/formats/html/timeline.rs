@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::markup::{Markup, of, say};
+use super::markup::{Markup, element_with, say};
 use super::overview::duration;
 use crate::clock;
 use crate::model::{Report, Result};
@@ -23,7 +23,7 @@ struct Mark {
 
 /// The lanes.
 pub fn section(report: &Report) -> Markup {
-    let Some(scale) = Scale::of(report) else {
+    let Some(scale) = Scale::spanning(report) else {
         return Markup::default();
     };
     let marks = marks(report, &scale);
@@ -48,7 +48,7 @@ pub fn section(report: &Report) -> Markup {
         );
         let name = terminal::command(row);
         let label = Markup::element("code", &[("title", &name)], [Markup::text(&name)]);
-        of("div", "lane", [label, track])
+        element_with("div", "lane", [label, track])
     });
     let lanes: Vec<Markup> = lanes.collect();
     let more = report.processes.len().saturating_sub(LANES);
@@ -58,7 +58,7 @@ pub fn section(report: &Report) -> Markup {
         "timeline",
         "Timeline",
         legend(),
-        of("div", "card lanes", [lanes]),
+        element_with("div", "card lanes", [lanes]),
     )
 }
 
@@ -80,9 +80,9 @@ fn legend() -> Markup {
     ];
     let entries = entries.map(|(class, words)| {
         let dot = Markup::element("b", &[("class", &format!("dot {class}"))], []);
-        of("span", "", [dot, Markup::text(words)])
+        element_with("span", "", [dot, Markup::text(words)])
     });
-    of("span", "legend dim", entries)
+    element_with("span", "legend dim", entries)
 }
 
 /// From dates to parts of a hundred.
@@ -93,7 +93,7 @@ struct Scale {
 
 impl Scale {
     /// From the first process to the last that is known.
-    fn of(report: &Report) -> Option<Self> {
+    fn spanning(report: &Report) -> Option<Self> {
         let dates = report
             .processes
             .iter()
@@ -117,7 +117,7 @@ impl Scale {
             Markup::element("span", &[("style", &place)], [Markup::text(&words)])
         });
         let track = Markup::element("div", &[("class", "track axis")], ticks);
-        of("div", "lane", [say("span", "", ""), track])
+        element_with("div", "lane", [say("span", "", ""), track])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::markup::{Markup, of, say};
+use super::markup::{Markup, element_with, say};
 use super::time_of_day;
 use crate::model::{Exit, Process, Report};
 use crate::terminal;
@@ -21,7 +21,7 @@ pub fn section(report: &Report) -> Markup {
         let attributes = [("type", "button"), ("data-tree", what)];
         Markup::element("button", &attributes, [Markup::text(words)])
     };
-    let buttons = of(
+    let buttons = element_with(
         "span",
         "tools",
         [button("open", "Expand all"), button("close", "Fold all")],
@@ -79,7 +79,7 @@ impl<'r> Tree<'r> {
         let row = &self.rows[index];
         let line = self.line(row);
         let below = match self.children.get(&index) {
-            None => return of("li", "", [of("div", "leaf", [line])]),
+            None => return element_with("li", "", [element_with("div", "leaf", [line])]),
             Some(_) if depth < DEEPEST => self.children[&index].clone(),
             Some(_) => self.all_below(index),
         };
@@ -88,17 +88,17 @@ impl<'r> Tree<'r> {
             .into_iter()
             .map(|child| match depth < DEEPEST {
                 true => self.node(child, deeper),
-                false => of(
+                false => element_with(
                     "li",
                     "",
-                    [of("div", "leaf", [self.line(&self.rows[child])])],
+                    [element_with("div", "leaf", [self.line(&self.rows[child])])],
                 ),
             })
             .collect();
         let list = Markup::element("ul", &[], below);
-        let summary = of("summary", "", [line]);
+        let summary = element_with("summary", "", [line]);
         let node = Markup::element("details", &[("open", "")], [summary, list]);
-        of("li", "", [node])
+        element_with("li", "", [node])
     }
 
     fn all_below(&self, index: usize) -> Vec<usize> {
@@ -133,7 +133,7 @@ impl<'r> Tree<'r> {
             time_of_day(&row.start),
             row.end.as_deref().map_or("?", time_of_day)
         );
-        of(
+        element_with(
             "span",
             "process",
             [

@@ -5,8 +5,8 @@ use turnkey_supervisor::attachment::guard::GuardProgram;
 use crate::failure::Failure;
 
 /// The process that stays behind for `--required`.
-pub fn stay_behind() -> Result<u8, Failure> {
-    turnkey_supervisor::attachment::guard::stay_behind()?;
+pub fn run_guard() -> Result<u8, Failure> {
+    turnkey_supervisor::attachment::guard::run_guard()?;
     Ok(0)
 }
 

@@ -62,7 +62,7 @@ impl Probe {
         self
     }
 
-    const fn of(mut self, criterion: Criterion) -> Self {
+    const fn with_criterion(mut self, criterion: Criterion) -> Self {
         self.criterion = criterion;
         self
     }

@@ -78,7 +78,7 @@ enum PathPlace {
 }
 
 impl PathPlace {
-    fn of(path: &str, home: Option<&str>) -> Result<Self, String> {
+    fn parse(path: &str, home: Option<&str>) -> Result<Self, String> {
         let absolute = match (path.strip_prefix('~'), home) {
             (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
                 format!("{}{rest}", home.trim_end_matches('/'))
@@ -113,7 +113,7 @@ impl PathPlace {
 fn write(filesystem: &SrtFilesystem, home: Option<&str>, page: &mut ProfilePage) {
     let mut entries = String::new();
     for path in &filesystem.allow_write {
-        match PathPlace::of(path, home) {
+        match PathPlace::parse(path, home) {
             Err(why) => page.note(format!("allowWrite {why}")),
             Ok(PathPlace::Workdir(_)) => page.note(format!(
                 "allowWrite {path:?}: what the program writes in its directory is kept apart and thrown away; bring it out with --export DIR, or give the directory itself with --write"
@@ -233,7 +233,7 @@ fn patterns(
 ) -> BTreeSet<String> {
     let mut patterns = BTreeSet::new();
     for path in paths {
-        match PathPlace::of(path, home) {
+        match PathPlace::parse(path, home) {
             Err(why) => page.note(format!("{id} {why}")),
             Ok(place) => {
                 let place = literal(&place.inside());
@@ -267,7 +267,7 @@ const SHOWN: [&str; 8] = [
 /// The same, with what it is given to write.
 fn shown(filesystem: &SrtFilesystem, home: Option<&str>) -> Vec<String> {
     let given = filesystem.allow_write.iter();
-    let given = given.filter_map(|path| PathPlace::of(path, home).ok());
+    let given = given.filter_map(|path| PathPlace::parse(path, home).ok());
     let given = given.map(|place| literal(&place.inside()));
     SHOWN.map(str::to_owned).into_iter().chain(given).collect()
 }

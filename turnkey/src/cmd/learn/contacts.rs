@@ -66,7 +66,7 @@ impl RunContacts {
     }
 
     /// Takes in an event about an internet address; whether it was one.
-    pub fn see(&mut self, event: &Event, by: UsedBy) -> bool {
+    pub fn note_contact(&mut self, event: &Event, by: UsedBy) -> bool {
         match &event.kind {
             Kind::Network {
                 act,

@@ -133,7 +133,7 @@ fn duration(text: &str) -> Duration {
 mod tests {
     use super::*;
 
-    fn of(measured: &MeasuredUsage) -> Vec<(&'static str, String)> {
+    fn needs_by_key(measured: &MeasuredUsage) -> Vec<(&'static str, String)> {
         let needs = needs(measured).into_iter();
         needs.map(|need| (need.key, need.value)).collect()
     }
@@ -155,14 +155,14 @@ mod tests {
             ("output", "128K"),
         ];
         assert_eq!(
-            of(&measured),
+            needs_by_key(&measured),
             expected.map(|(key, value)| (key, value.to_owned()))
         );
     }
 
     #[test]
     fn what_was_not_measured_is_not_limited() {
-        let keys: Vec<_> = of(&MeasuredUsage::default())
+        let keys: Vec<_> = needs_by_key(&MeasuredUsage::default())
             .into_iter()
             .map(|(key, _)| key)
             .collect();

@@ -123,10 +123,10 @@ impl SeenUses {
     }
 
     /// Takes in an event.
-    pub fn see(&mut self, event: &Event) {
+    pub fn note_event(&mut self, event: &Event) {
         if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {
             let by = self.by(event);
-            if self.contacts.see(event, by) {
+            if self.contacts.note_contact(event, by) {
                 return;
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use turnkey_policy::keys::{KEYS, ValueForm};
 use turnkey_policy::{Overrides, SHIPPED, load};
 
-use super::{page, profile};
+use super::{page, profile_schema};
 use boon::{Compiler, SchemaIndex, Schemas};
 
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.schema.json");
@@ -14,7 +14,7 @@ const WHOLE: &str = include_str!("whole.toml");
 
 #[test]
 fn the_kept_schema_is_up_to_date() {
-    let made = String::from_utf8(page(&profile::schema())).expect("JSON is text");
+    let made = String::from_utf8(page(&profile_schema::schema())).expect("JSON is text");
     if std::env::var_os("TURNKEY_WRITE_DOCS").is_some() {
         std::fs::write(KEPT, &made).expect("it can be written");
     }
@@ -94,7 +94,9 @@ impl ProfileValidator {
 fn validator() -> ProfileValidator {
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
     let place = "turnkey:/profile.schema.json";
-    compiler.add_resource(place, profile::schema()).unwrap();
+    compiler
+        .add_resource(place, profile_schema::schema())
+        .unwrap();
     let index = compiler.compile(place, &mut schemas).unwrap();
     ProfileValidator { schemas, index }
 }

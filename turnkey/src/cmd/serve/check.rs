@@ -141,7 +141,7 @@ fn at_once(config: &ServeConfig, host: &ServingHost) -> anyhow::Result<Vec<Strin
     let profile = config.profiles.first().map_or("untrusted", String::as_str);
     let no_files = |path: &str| Err(path.to_owned());
     let policy = turnkey_policy::load(profile, &no_files, &Overrides::default());
-    let claim = policy.map(|policy| RunClaim::of(&policy));
+    let claim = policy.map(|policy| RunClaim::from_policy(&policy));
     let claim = claim.map_err(|error| anyhow::anyhow!("{profile}: {error}"))?;
     let parts = claim.parts().into_iter().zip(most.parts());
     let fitting = parts.map(|(own, most)| (most.value / own.value.max(1), own.name));

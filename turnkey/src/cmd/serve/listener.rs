@@ -69,7 +69,7 @@ impl<'c> Listener<'c> {
         config: &'c ServeConfig,
         file: Option<&'c Path>,
     ) -> anyhow::Result<Self> {
-        let ServiceSocket { socket, lock } = ServiceSocket::of(directory, &config.group)?;
+        let ServiceSocket { socket, lock } = ServiceSocket::open(directory, &config.group)?;
         let heeded: SigSet = [Signal::SIGTERM, Signal::SIGINT, ASKED]
             .into_iter()
             .collect();
@@ -396,7 +396,7 @@ impl<'c> Listener<'c> {
             let line = PacketLine::from(connection);
             let number = self.next;
             self.next += 1;
-            match ServedPeer::of(&line) {
+            match ServedPeer::from_socket(&line) {
                 Ok(peer) => {
                     let caller = WaitingCaller {
                         line,

@@ -82,7 +82,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     };
     let (began, log) = (Instant::now(), ServiceLog::open()?);
     let caller = Arc::new(PacketLine::from(connection));
-    let peer = match ServedPeer::of(&*caller) {
+    let peer = match ServedPeer::from_socket(&*caller) {
         Err(PeerError::Gone) => {
             log.tell(ServiceEvent::Gone { request: &request });
             return Ok(GONE);
@@ -245,7 +245,9 @@ fn answered(
         settle(half, &arguments, &environment, (peer, seen.allowance))
     });
     let mut wanted = wanted.map_err(|error| broken(&error))??;
-    if !claims(service, RunClaim::of(&wanted.policy.policy)).map_err(|error| broken(&error))? {
+    if !claims(service, RunClaim::from_policy(&wanted.policy.policy))
+        .map_err(|error| broken(&error))?
+    {
         return Ok(RequestEnd::Waits);
     }
     let outlived = service.as_fd().try_clone_to_owned().map_err(system)?;
@@ -343,10 +345,10 @@ impl CallerLook {
         let number = pid.cast_signed();
         Ok(CallerLook {
             nice: rustix::process::getpriority_process(rustix::process::Pid::from_raw(number))?,
-            class: SchedulingClass::of(pid)?,
+            class: SchedulingClass::read(pid)?,
             affinity: sched_getaffinity(Pid::from_raw(number))?,
             umask: Mode::from_bits_truncate(served::umask_of(pid)?),
-            allowance: CallerAllowance::of(pid)?,
+            allowance: CallerAllowance::read(pid)?,
         })
     }
 }
@@ -412,7 +414,7 @@ fn settle(
         .lower(peer.user, &mut policy.limits)
         .map_err(|error| forbidden(error.to_string()))?;
     config
-        .require_ever(RunClaim::of(&policy), sums)
+        .require_ever(RunClaim::from_policy(&policy), sums)
         .map_err(forbidden)?;
     let directory = arguments
         .directory

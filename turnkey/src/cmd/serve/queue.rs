@@ -61,7 +61,7 @@ impl<T> CallerQueue<T> {
         }
         // Of those with as many, the one who came last.
         let last = (0..self.waiting.len())
-            .max_by_key(|place| (self.of(self.waiting[*place].user), *place));
+            .max_by_key(|place| (self.count_of(self.waiting[*place].user), *place));
         self.waiting.remove(last?)
     }
 
@@ -84,7 +84,7 @@ impl<T> CallerQueue<T> {
         self.waiting.remove(place)
     }
 
-    fn of(&self, user: u32) -> usize {
+    fn count_of(&self, user: u32) -> usize {
         self.waiting.iter().filter(|own| own.user == user).count()
     }
 }

@@ -32,7 +32,7 @@ impl ServiceSocket {
     ///
     /// # Errors
     /// When another service is there, or the socket cannot be made.
-    pub fn of(directory: &Path, group: &str) -> anyhow::Result<ServiceSocket> {
+    pub fn open(directory: &Path, group: &str) -> anyhow::Result<ServiceSocket> {
         let made = || {
             let place = directory.display();
             format!("the directory of the socket, {place}, cannot be used")

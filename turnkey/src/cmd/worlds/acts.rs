@@ -114,7 +114,7 @@ pub struct RunActs {
 
 impl RunActs {
     /// The acts that a report tells of.
-    pub fn of(report: &Report, world: &World) -> RunActs {
+    pub fn from_report(report: &Report, world: &World) -> RunActs {
         let mut files = BTreeSet::new();
         for row in &report.file_operations {
             let Some(path) = row.path.as_deref().map(unescape) else {

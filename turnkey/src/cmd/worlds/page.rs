@@ -76,9 +76,9 @@ impl WorldsPage {
             schema: "turnkey.worlds/v1",
             command,
             noise,
-            worlds: rows.iter().map(PageWorld::of).collect(),
+            worlds: rows.iter().map(PageWorld::from_row).collect(),
             findings: findings
-                .filter_map(|part| PageFinding::of(part, rows))
+                .filter_map(|part| PageFinding::from_rows(part, rows))
                 .collect(),
         }
     }
@@ -164,7 +164,7 @@ fn write_acts(
 }
 
 impl PageWorld {
-    fn of(row: &WorldRow) -> PageWorld {
+    fn from_row(row: &WorldRow) -> PageWorld {
         let report = row.report.as_ref();
         PageWorld {
             name: row.name.clone(),
@@ -215,7 +215,7 @@ fn word_of(value: Option<&impl Serialize>) -> String {
 }
 
 impl PageFinding {
-    fn of(part: Dependence, rows: &[WorldRow]) -> Option<PageFinding> {
+    fn from_rows(part: Dependence, rows: &[WorldRow]) -> Option<PageFinding> {
         let rows = rows
             .iter()
             .filter(|row| row.world.differs_in().contains(&part));

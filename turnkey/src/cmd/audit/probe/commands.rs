@@ -37,14 +37,16 @@ pub fn probes() -> Vec<Probe> {
             "is the debugger of a process of its own",
             debugger,
         ),
-        Probe::new("compiler", "runs a compiler", |_| runs("cc", "--version")),
+        Probe::new("compiler", "runs a compiler", |_| {
+            probe_command("cc", "--version")
+        }),
         Probe::new("downloader", "runs curl or wget", |_| {
-            let curl = runs("curl", "--version");
+            let curl = probe_command("curl", "--version");
             let found = curl.outcome == Outcome::Open;
             if found {
                 curl
             } else {
-                runs("wget", "--version")
+                probe_command("wget", "--version")
             }
         }),
         Probe::new(
@@ -56,11 +58,11 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Commands))
+        .map(|probe| probe.with_criterion(Criterion::Commands))
         .collect()
 }
 
-fn runs(program: &str, argument: &str) -> Finding {
+fn probe_command(program: &str, argument: &str) -> Finding {
     let ran = Command::new(program)
         .arg(argument)
         .stdin(Stdio::null())

@@ -63,7 +63,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Leaks))
+        .map(|probe| probe.with_criterion(Criterion::Leaks))
         .collect()
 }
 

@@ -21,7 +21,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Limits))
+        .map(|probe| probe.with_criterion(Criterion::Limits))
         .collect()
 }
 

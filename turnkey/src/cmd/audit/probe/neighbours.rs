@@ -67,7 +67,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Neighbours))
+        .map(|probe| probe.with_criterion(Criterion::Neighbours))
         .collect()
 }
 

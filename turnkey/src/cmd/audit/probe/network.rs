@@ -38,7 +38,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::OuterNetwork))
+        .map(|probe| probe.with_criterion(Criterion::OuterNetwork))
         .collect()
 }
 

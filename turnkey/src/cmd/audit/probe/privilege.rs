@@ -73,7 +73,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Privilege))
+        .map(|probe| probe.with_criterion(Criterion::Privilege))
         .collect()
 }
 

@@ -49,7 +49,7 @@ pub fn probes() -> Vec<Probe> {
     ];
     probes
         .into_iter()
-        .map(|probe| probe.of(Criterion::Technology))
+        .map(|probe| probe.with_criterion(Criterion::Technology))
         .collect()
 }
 

@@ -35,7 +35,9 @@ pub fn probes() -> Vec<Probe> {
         ),
     ];
     let probes = probes.into_iter().map(Probe::seen_outside);
-    probes.map(|probe| probe.of(Criterion::Upload)).collect()
+    probes
+        .map(|probe| probe.with_criterion(Criterion::Upload))
+        .collect()
 }
 
 /// The name of the file that a probe leaves behind.

@@ -27,31 +27,31 @@ const NAME: &str = "suggested";
 
 /// The profile. What a rule of severity critical is against, and what no profile can allow, stands in comments.
 pub fn document(report: &Report) -> String {
-    let mut draft = Draft::over(&report.profile.name);
+    let mut suggested = SuggestedProfile::over(&report.profile.name);
     for finding in report.findings.iter().filter(|finding| finding.counts()) {
         for violation in finding.violations(report) {
-            draft.violation(violation);
+            suggested.violation(violation);
         }
     }
     for blocked in terminal::blocked::all(report) {
         let by = blocked.process.map(|process| process.comm.as_str());
         let what = told(&format!("blocked: {}", blocked.what), by);
         let advice = blocked.advice.as_deref().unwrap_or_default();
-        draft.advice(&what, advice, blocked.path);
+        suggested.advice(&what, advice, blocked.path);
     }
     for path in &report.on_host {
-        draft.advice("looked for in vain", "--read ", Some(path));
+        suggested.advice("looked for in vain", "--read ", Some(path));
     }
     for path in &report.on_host_to_write {
-        add(&mut draft.scratch, path, "to be written in");
+        add(&mut suggested.scratch, path, "to be written in");
     }
     for program in &report.programs_left {
-        draft.program(program);
+        suggested.program(program);
     }
     for variable in &report.variables_left {
-        draft.variable(variable);
+        suggested.variable(variable);
     }
-    draft.text(report)
+    suggested.text(report)
 }
 
 /// The path that is to be given to be written: the one that was tried, or its directory, as the advice has it.
@@ -70,7 +70,7 @@ fn told(what: &str, by: Option<&str>) -> String {
 
 /// The lines of a profile, each with the reason.
 #[derive(Default)]
-struct Draft {
+struct SuggestedProfile {
     /// The name of the profile, which begins those of its rules: one that was suggested before may be below it.
     name: String,
     hosts: BTreeMap<String, String>,
@@ -89,17 +89,17 @@ struct Draft {
     left_out: BTreeSet<String>,
 }
 
-impl Draft {
+impl SuggestedProfile {
     /// Of a profile over the one of this name.
-    fn over(base: &str) -> Draft {
+    fn over(base: &str) -> SuggestedProfile {
         let number = base.strip_prefix(NAME).map(|rest| {
             let number = rest.strip_prefix('-').and_then(|rest| rest.parse().ok());
             number.unwrap_or(1_u32).saturating_add(1)
         });
         let name = number.map_or_else(|| NAME.to_owned(), |number| format!("{NAME}-{number}"));
-        Draft {
+        SuggestedProfile {
             name,
-            ..Draft::default()
+            ..SuggestedProfile::default()
         }
     }
 

@@ -12,11 +12,11 @@ fn report() -> Report {
 }
 
 fn suggested(advice: &[(&str, Option<&str>)]) -> String {
-    let mut draft = Draft::over("untrusted");
+    let mut suggested = SuggestedProfile::over("untrusted");
     for (advice, path) in advice {
-        draft.advice("blocked: it, by sh", advice, *path);
+        suggested.advice("blocked: it, by sh", advice, *path);
     }
-    draft.text(&report())
+    suggested.text(&report())
 }
 
 fn loaded(text: &str) -> Policy {
@@ -146,7 +146,7 @@ fn a_path_that_was_escaped_or_redacted_is_left_to_a_person() {
 #[test]
 fn a_suggestion_over_a_suggestion_has_names_of_its_own() {
     let names = ["mine", "suggested", "suggested-2", "suggested-it"];
-    let names = names.map(|below| Draft::over(below).name);
+    let names = names.map(|below| SuggestedProfile::over(below).name);
     assert_eq!(
         names,
         ["suggested", "suggested-2", "suggested-3", "suggested-2"]
@@ -155,13 +155,13 @@ fn a_suggestion_over_a_suggestion_has_names_of_its_own() {
     let report = golden("a_clean_run", |value| {
         value["profile"]["name"] = "suggested".into()
     });
-    let mut draft = Draft::over("suggested");
-    draft.advice(
+    let mut suggested = SuggestedProfile::over("suggested");
+    suggested.advice(
         "blocked: more, by sh",
         &RULE.replace(".bashrc", ".profile"),
         None,
     );
-    let above = draft.text(&report);
+    let above = suggested.text(&report);
     let read = |path: &str| match path.ends_with("above.toml") {
         true => Ok(above.clone()),
         false => Ok(below.clone()),
