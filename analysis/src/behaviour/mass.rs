@@ -207,7 +207,10 @@ impl MassChange {
             && self.shredded.insert(path.to_vec())
             && self.shredded.len() == SHREDDED
         {
-            let steps = vec![Step::from_event(act.event, &[b"shredded the third file: ", path])];
+            let steps = vec![Step::from_event(
+                act.event,
+                &[b"shredded the third file: ", path],
+            )];
             tell(Sighting::new(Behaviour::MassChange, steps));
         }
     }
