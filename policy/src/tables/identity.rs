@@ -7,7 +7,7 @@ key_table! {
     ["identity"] of identity;
     /// `[identity]`.
     #[derive(Clone, Debug, PartialEq)]
-    policy JailIdentity, read IdentityKeys;
+    compared JailIdentity, read IdentityKeys;
     user: one String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
         about: "user and group name inside; `root` has the number 0 and not one capability, any other name the number 1000",

@@ -8,10 +8,10 @@ use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
-    compared ["limits"] of limits;
+    ["limits"] of limits;
     /// `[limits]`: for the whole process tree unless said otherwise.
     #[derive(Clone, Debug, PartialEq)]
-    policy JailLimits, read LimitKeys;
+    compared JailLimits, read LimitKeys;
     memory: one u64 {
         form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
         about: "memory of the tree, with page cache and scratch",
@@ -35,11 +35,13 @@ key_table! {
     on_pids: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
         about: "one task too many fails with `EAGAIN` and the run goes on, or it is killed; where no group counts tasks, it is killed",
+        wider: Greater,
         flag: "on-pids", value: "RESPONSE", under: "Limits", help: "At too many tasks: refuse the task, or kill the run",
     }
     on_memory: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
         about: "without memory the kernel kills one process and the run goes on unless it was the command, or all are killed; where no group counts memory, all are",
+        wider: Greater,
         flag: "on-memory", value: "RESPONSE", under: "Limits", help: "Without memory: refuse, which costs one process, or kill the run",
     }
     wall: one Duration {

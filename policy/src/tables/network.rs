@@ -14,15 +14,17 @@ key_table! {
     ["network"] of network;
     /// `[network]`: what the jail may reach.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    policy NetworkPolicy, read NetworkKeys;
+    compared NetworkPolicy, read NetworkKeys;
     mode: one NetworkMode {
         form: Word(words::<NetworkMode>), read: values::word, default: NetworkMode::None, shown: "`none`",
         about: "a network namespace in which the program reaches nobody but itself, one whose loopback is its own as a whole, that and answers of turnkey's own at every address (`sinkhole`), that and the hosts of `allow`, or none: the host's own network",
+        wider: Greater,
         flag: "network", value: "MODE", under: "Network", help: "none, loopback (the jail's own), sinkhole (every name and address answers, nothing leaves), allow (hosts by --allow), or host: whatever this host reaches",
     }
     why: one String {
         form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
         about: "why the program needs the mode `host`",
+        wider: AsPart,
     }
     /// Without effect under another mode than [`NetworkMode::Allow`].
     allow: tables AllowedHost {
