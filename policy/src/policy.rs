@@ -57,6 +57,14 @@ impl Policy {
         self
     }
 
+    /// The policy as its profiles have it, without rules of turnkey's own that are advice.
+    #[must_use]
+    pub fn without_advice(&self) -> Self {
+        let mut policy = self.clone();
+        policy.rules.retain(|rule| !rule.advice);
+        policy
+    }
+
     /// True for a profile of processes that others started, as `turnkey attach` watches them: it allows no system call, so no
     /// jail starts under it. A profile may say so that requires the monitor alone.
     #[must_use]

@@ -29,7 +29,7 @@ use crate::sinkhole::{self, Authority, Sinkhole};
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, missing_hint, open_files, others, scope};
+use crate::{advice, attach, clock, layer, open_files, others, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -113,6 +113,22 @@ impl RunPlace {
             scope: None,
         }
     }
+
+    /// The words for groups that are not where they should be: no reason to stop, they are as strict where they are made now.
+    pub fn notice(&self) -> Option<String> {
+        let error = self.scope.as_ref()?;
+        Some(format!(
+            "the groups of this run are made without systemd's knowledge: {error:#}"
+        ))
+    }
+
+    /// An error when runs of this caller do not start.
+    ///
+    /// # Errors
+    /// When the caller has neither the privileges nor a user namespace.
+    pub fn privileges(self) -> Result<(), rootless::RootlessError> {
+        self.user_namespace
+    }
 }
 
 /// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
@@ -154,27 +170,24 @@ pub struct FinishedRun {
 /// When no report can be made. A run that could not start has one, which says why.
 pub fn run(
     mut request: RunRequest,
-    mut settled: SettledPolicy,
+    settled: SettledPolicy,
     entered: RunPlace,
     observer: &mut dyn RunObserver,
 ) -> anyhow::Result<FinishedRun> {
-    if let Some(error) = entered.scope {
-        // Not a reason to stop: the groups are as strict where they are made now.
-        observer.notice(&format!(
-            "the groups of this run are made without systemd's knowledge: {error:#}"
-        ));
+    if let Some(notice) = entered.notice() {
+        observer.notice(&notice);
     }
     let clock = clock::now();
     let user = request.served.as_ref().map(|served| served.user);
     let events = request.events.take();
     let events = (events.map(|file| UserFile::new(file, user)), request.redact);
-    let names = std::mem::replace(&mut settled.names, Ok(()));
-    missing_hint::ask(&mut settled.policy);
-    let mut sink = EventSink::new(events, &settled.policy, clock, observer);
+    let (settled, names) = settled.apart_from_names();
+    let policy = settled.policy();
+    let mut sink = EventSink::new(events, policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     let served = user.map(|user| user.user);
-    sink.alert(sinks, &settled.policy, &request.command, served)?;
-    let can_start = entered.user_namespace.map_err(anyhow::Error::from);
+    sink.alert(sinks, policy, &request.command, served)?;
+    let can_start = entered.privileges().map_err(anyhow::Error::from);
     let outcome = can_start
         .and(names)
         .and_then(|()| attempt(&request, &settled, &mut sink));
@@ -182,13 +195,13 @@ pub fn run(
     let outcome = outcome.unwrap_or_else(|error| {
         let message = request.by_its_rights(|| {
             let place = (&request.directory, request.layer.as_deref());
-            advice::explain_run(&error, &settled.policy, &request.command, place)
+            advice::explain_run(&error, policy, &request.command, place)
         });
         // Without the rights there is no more to say than what failed.
         let message = message.unwrap_or_else(|_| advice::explain(&error));
         RunOutcome::not_started(&error, message)
     });
-    finish(outcome, &request, settled, sink)
+    finish(outcome, &request, &settled, sink)
 }
 
 const NO_RELAYS: &str = "could not start the threads that pass the program's streams on";
@@ -199,7 +212,7 @@ fn attempt(
     settled: &SettledPolicy,
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<RunOutcome> {
-    let policy = &settled.policy;
+    let policy = settled.policy();
     if let Some(layer) = &request.layer {
         layer::require_apart(layer, policy, &request.directory)?;
     }

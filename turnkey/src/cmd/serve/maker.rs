@@ -245,7 +245,7 @@ fn answered(
         settle(half, &arguments, &environment, (peer, seen.allowance))
     });
     let mut wanted = wanted.map_err(|error| broken(&error))??;
-    if !claims(service, RunClaim::of(&wanted.policy.policy)).map_err(|error| broken(&error))? {
+    if !claims(service, RunClaim::of(wanted.policy.policy())).map_err(|error| broken(&error))? {
         return Ok(RequestEnd::Waits);
     }
     let outlived = service.as_fd().try_clone_to_owned().map_err(system)?;
