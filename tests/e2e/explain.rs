@@ -204,7 +204,7 @@ expected!(
     explain_is_where_a_run_is: on[BY_DAY]
 );
 
-/// What a run tells of a host of systemd's that gives it no scope, as that is asked before there is a plan, and what `explain` tells.
+/// The notice of a run on a host of systemd's that gives it no scope, which is asked for before there is a plan, is that of `explain`.
 /// Here systemd is not there to be asked: its directory says that it runs the host, sd_booted(3), and nobody answers.
 #[test]
 fn explain_is_where_a_run_is() {

@@ -1,4 +1,4 @@
-//! Each key of a profile, changed: `diff` names it.
+//! Keys of a profile, all that are declared, changed one by one: `diff` names the one.
 
 use turnkey_policy::keys::{KEYS, ValueForm};
 
