@@ -27,7 +27,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::setup::PackageList;
-use crate::{command, mbpp, setup, workspace};
+use crate::{command, programs, setup, workspace};
 use effect::Effect;
 use ground::Ground;
 use program::{Aim, CorpusLanguage, CorpusProgram, ProgramLine};
@@ -176,7 +176,7 @@ fn play(arguments: &CorpusArguments) -> Result<()> {
     };
     let tables = play_all(&hall, &programs)?;
     let missed: Vec<String> = tables.iter().flat_map(CorpusTable::missed).collect();
-    let page = document::page(&tables, &mbpp::machine()?);
+    let page = document::page(&tables, &programs::machine()?);
     fs::write(baggage.join("page.md"), page)?;
     fs::write(baggage.join("missed"), missed.join("\n"))?;
     Ok(())
@@ -186,7 +186,7 @@ fn play(arguments: &CorpusArguments) -> Result<()> {
 fn read(folder: &Path) -> Result<Vec<CorpusProgram>> {
     let mut programs = Vec::new();
     for name in FILES {
-        let lines: Vec<ProgramLine> = mbpp::read(&folder.join(name))?;
+        let lines: Vec<ProgramLine> = programs::read(&folder.join(name))?;
         for line in lines {
             programs.push(CorpusProgram::read(line)?);
         }

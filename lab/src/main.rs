@@ -4,7 +4,7 @@ mod audit;
 mod bench;
 mod corpus;
 mod demo;
-mod mbpp;
+mod programs;
 mod readme;
 mod scan;
 mod screenshot;
@@ -24,8 +24,6 @@ use xtask::{command, setup, workspace};
 enum LabTask {
     /// Runs every example in its jail and compares what was seen with what its header promises
     Demo(demo::DemoArguments),
-    /// Runs a corpus of small Python programs in the jail and outside, and writes docs/mbpp.md
-    Mbpp(mbpp::MbppArguments),
     /// Measures what turnkey costs, beside others, and writes docs/benchmarks.md
     Bench(bench::BenchArguments),
     /// Measures turnkey and others from inside, by `turnkey audit`, and writes docs/audit.md
@@ -55,7 +53,6 @@ fn main() -> ExitCode {
 fn perform(task: &LabTask) -> Result<()> {
     match task {
         LabTask::Demo(arguments) => demo::run(arguments),
-        LabTask::Mbpp(arguments) => mbpp::run(arguments),
         LabTask::Bench(arguments) => bench::run(arguments),
         LabTask::Audit(arguments) => audit::run(arguments),
         LabTask::Corpus(arguments) => corpus::run(arguments),

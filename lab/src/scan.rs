@@ -16,7 +16,7 @@ use clap::Args;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::{command, mbpp, workspace};
+use crate::{command, programs, workspace};
 use figures::{Figures, Sides};
 
 /// The arguments of `scan`.
@@ -106,7 +106,7 @@ pub fn run(arguments: &ScanArguments) -> Result<()> {
         )
     }));
     let figures = Figures::new(&sides);
-    let page = figures.page(time, absent, &mbpp::machine()?);
+    let page = figures.page(time, absent, &programs::machine()?);
     eprintln!("{page}");
     if arguments.misses {
         eprintln!("{}", figures.misses(&sides));
@@ -133,7 +133,7 @@ struct Line {
 fn read(corpus: &Path) -> Result<(Vec<Script>, usize)> {
     let mut scripts = Vec::new();
     for file in FILES {
-        let lines: Vec<Line> = mbpp::read(&corpus.join(file))?;
+        let lines: Vec<Line> = programs::read(&corpus.join(file))?;
         scripts.extend(lines.into_iter().map(of_corpus));
     }
     let mut absent = 0;

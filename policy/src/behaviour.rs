@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::keys::{ProfileKey, ValueForm, key, words};
+use crate::keys::{ProfileKey, ValueForm, WiderValue, key, words};
 use crate::model::Severity;
 use crate::names::names;
 use crate::read::SectionReader;
@@ -51,13 +51,16 @@ macro_rules! behaviours {
 
         /// The keys of `[behaviour]`.
         pub(crate) const KEYS: &[ProfileKey] = &[$(
-            key(
-                "behaviour",
-                $name,
-                ValueForm::Word(words::<BehaviourResponse>),
-                "`log`",
-                concat!("the action when the program ", $about),
-            ),
+            ProfileKey {
+                wider: WiderValue::Later(&["kill", "log", "off"]),
+                ..key(
+                    "behaviour",
+                    $name,
+                    ValueForm::Word(words::<BehaviourResponse>),
+                    "`log`",
+                    concat!("the action when the program ", $about),
+                )
+            },
         )+];
     };
 }

@@ -22,6 +22,21 @@ impl Endpoint {
     pub fn parse(text: &str) -> Option<Self> {
         crate::values::endpoint(text).ok()
     }
+
+    /// True when the endpoint is every host and port of another. A range is no special address: see [`SpecialAddress`].
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let hosts = match (&self.peer, &other.peer) {
+            (EndpointHost::Net(own), EndpointHost::Net(net)) => {
+                let is_special = SpecialAddress::from_address(net.network()).is_some();
+                own == net || own.covers(*net) && !(is_one(*net) && is_special)
+            }
+            (own, host) => own == host,
+        };
+        hosts
+            && self.ports.first() <= other.ports.first()
+            && other.ports.last() <= self.ports.last()
+    }
 }
 
 /// The host of a destination: a name, or a range of addresses.

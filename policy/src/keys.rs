@@ -1,6 +1,7 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::names::NamedVariants;
@@ -53,8 +54,35 @@ pub struct ProfileKey {
     pub default: &'static str,
     /// One line for people.
     pub about: &'static str,
+    /// The values of it that allow a program more than others.
+    pub wider: WiderValue,
     /// The flag of the command line that overrides it.
     pub flag: Option<KeyFlag>,
+}
+
+/// The values of a key that allow a program more than others, for `turnkey diff`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WiderValue {
+    /// The greater one: a larger number, a longer time, a later word of the set.
+    Greater,
+    /// The later one of these words, all of the set, which stands in another order.
+    Later(&'static [&'static str]),
+    /// Any other one: none can be said to allow more.
+    Other,
+    /// None by itself: it is compared as a part of what it stands for, or for nobody but people.
+    AsPart,
+}
+
+impl WiderValue {
+    /// Of a key that says nothing else: a new one is told when in doubt.
+    const fn of_form(form: ValueForm) -> Self {
+        match form {
+            ValueForm::Size | ValueForm::Percent | ValueForm::Duration | ValueForm::Count => {
+                Self::Greater
+            }
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A flag of the command line that overrides a key.
@@ -79,6 +107,8 @@ pub struct KeyFlag {
 /// The value of a scalar key, to be compared and shown.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum KeyValue {
+    /// Any text.
+    Text(String),
     /// A size, a share or a count.
     Number(u64),
     /// A duration.
@@ -104,6 +134,19 @@ impl From<&u64> for KeyValue {
 impl From<&Option<u64>> for KeyValue {
     fn from(value: &Option<u64>) -> Self {
         value.map_or(Self::Unlimited, Self::Number)
+    }
+}
+
+impl From<&String> for KeyValue {
+    fn from(value: &String) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
+impl From<&Option<PathBuf>> for KeyValue {
+    fn from(value: &Option<PathBuf>) -> Self {
+        let path = value.as_deref().unwrap_or(Path::new(""));
+        Self::Text(path.to_string_lossy().into_owned())
     }
 }
 
@@ -140,6 +183,7 @@ pub(crate) const fn key(
         form,
         default,
         about,
+        wider: WiderValue::of_form(form),
         flag: None,
     }
 }
@@ -212,6 +256,17 @@ impl ProfileKey {
         self.default.is_empty() && !inherited
     }
 
+    /// True when `above` allows a program more than `below` does.
+    #[must_use]
+    pub fn allows_more(&self, above: &KeyValue, below: &KeyValue) -> bool {
+        match self.wider {
+            WiderValue::Greater => above > below,
+            WiderValue::Later(order) => rank(order, above) > rank(order, below),
+            WiderValue::Other => above != below,
+            WiderValue::AsPart => false,
+        }
+    }
+
     /// With its table in front: `limits.memory`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -221,6 +276,13 @@ impl ProfileKey {
             format!("{}.{}", self.table, self.name)
         }
     }
+}
+
+fn rank(order: &[&str], value: &KeyValue) -> Option<usize> {
+    let KeyValue::Word(_, name) = value else {
+        return None;
+    };
+    order.iter().position(|word| word == name)
 }
 
 impl ValueForm {
@@ -257,6 +319,20 @@ mod tests {
         for key in KEYS.iter().filter(|key| !key.table.is_empty()) {
             let (above, name) = key.table.rsplit_once('.').unwrap_or(("", key.table));
             assert!(find(above, name).is_some(), "{}", key.table);
+        }
+    }
+
+    #[test]
+    fn an_order_of_words_has_each_of_the_set() {
+        for key in KEYS {
+            let (WiderValue::Later(order), ValueForm::Word(words)) = (key.wider, key.form) else {
+                assert!(!matches!(key.wider, WiderValue::Later(_)), "{}", key.path());
+                continue;
+            };
+            let (mut order, mut words) = (order.to_vec(), words());
+            order.sort_unstable();
+            words.sort_unstable();
+            assert_eq!(order, words, "{}", key.path());
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::behaviour::{Behaviour, BehaviourResponse};
+use crate::keys::{KeyValue, ProfileKey};
 use crate::model::EnforcementMode;
 use crate::tables::{
     AcceptedFinding, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
@@ -56,6 +57,14 @@ impl Policy {
         self
     }
 
+    /// The policy as its profiles have it, without rules of turnkey's own that are advice.
+    #[must_use]
+    pub fn without_advice(&self) -> Self {
+        let mut policy = self.clone();
+        policy.rules.retain(|rule| !rule.advice);
+        policy
+    }
+
     /// True for a profile of processes that others started, as `turnkey attach` watches them: it allows no system call, so no
     /// jail starts under it. A profile may say so that requires the monitor alone.
     #[must_use]
@@ -63,11 +72,29 @@ impl Policy {
         self.syscalls.allow.is_empty()
     }
 
+    /// Every key of one value with that, but for those of lists' entries and of rules.
+    pub fn values(&self) -> impl Iterator<Item = (&'static ProfileKey, KeyValue)> {
+        let behaviours = Behaviour::ALL.iter().map(|one| self.said(*one));
+        let behaviours = behaviours.map(|said| KeyValue::from(&said));
+        let files = self.filesystem.values();
+        files
+            .chain(self.filesystem.workdir.values())
+            .chain(self.network.values())
+            .chain(self.limits.values())
+            .chain(self.identity.values())
+            .chain(self.enforcement.values())
+            .chain(crate::behaviour::KEYS.iter().zip(behaviours))
+    }
+
+    fn said(&self, behaviour: Behaviour) -> BehaviourResponse {
+        let said = self.behaviours.get(&behaviour);
+        said.copied().unwrap_or(BehaviourResponse::Log)
+    }
+
     /// The response to a behaviour, after the mode was applied.
     #[must_use]
     pub fn response(&self, behaviour: Behaviour) -> BehaviourResponse {
-        let said = self.behaviours.get(&behaviour);
-        let said = said.copied().unwrap_or(BehaviourResponse::Log);
+        let said = self.said(behaviour);
         match self.enforcement.mode {
             EnforcementMode::Enforce => said,
             EnforcementMode::Observe => said.min(BehaviourResponse::Log),

@@ -132,9 +132,10 @@ fn own_limit(exit: &JailExit) -> Option<Limit> {
 pub fn finish(
     outcome: RunOutcome,
     request: &RunRequest,
-    settled: SettledPolicy,
+    settled: &SettledPolicy,
     sink: EventSink<'_>,
 ) -> anyhow::Result<FinishedRun> {
+    let policy = settled.policy();
     let clock = sink.clock();
     let mut seen = sink.finish(outcome.evidence.records);
     let unwritten = seen.unwritten.take();
@@ -143,8 +144,11 @@ pub fn finish(
     let output = streams.map(|stream| stream.total).sum();
     let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
     let published = turnkey_report::published(&outcome.published);
-    let mut report = build(outcome, request, &settled, clock, seen)?;
-    let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
+    let mut report = build(outcome, request, settled, clock, seen)?;
+    let needed = settled
+        .brought_in()
+        .into_iter()
+        .flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
     report.published = published;
     report.served = request.served.as_ref().map(|served| ServedFor {
@@ -152,14 +156,14 @@ pub fn finish(
         group: served.user.group,
         lowered: served.lowered.clone(),
     });
-    let hidden = || request.directory.mounts_hidden(&settled.policy);
+    let hidden = || request.directory.mounts_hidden(policy);
     report.mounts_hidden = request.by_its_rights(hidden)?;
     report.terminal = request.terminal.is_some() && report.error.is_none();
     request.by_its_rights(|| {
-        missing_hint::note(&mut report, &settled.policy);
+        missing_hint::note(&mut report, policy);
         repository_left::note(&mut report, &request.directory);
-        programs_left::note(&mut report, &settled.policy, &request.directory);
-        caller_variables::note(&mut report, &settled.policy, &request.directory.environment);
+        programs_left::note(&mut report, policy, &request.directory);
+        caller_variables::note(&mut report, policy, &request.directory.environment);
     })?;
     if request.redact {
         report = redact::report(report).context("could not redact the report")?;
@@ -170,7 +174,7 @@ pub fn finish(
     Ok(FinishedRun {
         report,
         calls,
-        allowed: settled.policy.network.allow,
+        allowed: policy.network.allow.clone(),
         passages,
         output,
         unwritten,
@@ -195,8 +199,8 @@ fn build(
     let bytes = |argument: &OsString| argument.as_bytes().to_vec();
     let lowered = request.served.as_ref();
     Ok(Report::build(ReportInputs {
-        policy: &settled.policy,
-        best_effort: settled.strictness == crate::Strictness::BestEffort,
+        policy: settled.policy(),
+        best_effort: settled.strictness() == crate::Strictness::BestEffort,
         clock,
         id: seen.id,
         command: &request.command.iter().map(bytes).collect::<Vec<_>>(),

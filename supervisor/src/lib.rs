@@ -49,6 +49,7 @@ mod attach;
 pub mod attachment;
 mod caller_variables;
 pub mod clock;
+mod connections;
 mod directory;
 mod environment;
 mod event_sink;

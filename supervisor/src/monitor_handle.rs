@@ -43,13 +43,6 @@ pub struct MonitorHandle {
     report: LayerReport,
 }
 
-/// The policy as its profiles have it, for one that fits into the kernel's table just so.
-fn without_advice(policy: &Policy) -> Policy {
-    let mut policy = policy.clone();
-    policy.rules.retain(|rule| !rule.advice);
-    policy
-}
-
 impl MonitorHandle {
     /// Loads and attaches the monitor. A failure is an error only where the policy requires it. For a jail that will
     /// have no group nothing is loaded.
@@ -68,7 +61,7 @@ impl MonitorHandle {
         }
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile_for(object(), policy, tier)
-            .or_else(|_| turnkey_monitor::compile_for(object(), &without_advice(policy), tier))?;
+            .or_else(|_| turnkey_monitor::compile_for(object(), &policy.without_advice(), tier))?;
         match Monitor::open_in(residence, object(), rules) {
             Ok(monitor) => {
                 let effective = effective(tier, &monitor);

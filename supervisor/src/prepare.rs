@@ -33,12 +33,10 @@ pub fn prepare(
     request: &RunRequest,
     streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
-    let SettledPolicy {
-        policy, strictness, ..
-    } = settled;
+    let (policy, strictness) = (settled.policy(), settled.strictness());
     let planned = || {
         let (command, directory) = (&request.command, &request.directory);
-        let plan = || settle::plan(policy, *strictness, command, directory);
+        let plan = || settle::plan(policy, strictness, command, directory);
         let plan = request.by_its_rights(plan)??;
         required_layers::require(&plan)?;
         if !plan.host.hierarchies.closed {
@@ -58,7 +56,7 @@ pub fn prepare(
         })
     };
     match monitor_handle::is_optional(policy) {
-        true => one_after_the_other(planned()?, (*strictness, request.residence), streams),
+        true => one_after_the_other(planned()?, (strictness, request.residence), streams),
         false => side_by_side((policy, request.residence), planned, streams),
     }
 }

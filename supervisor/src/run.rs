@@ -2,34 +2,31 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use turnkey_facts::{Passage, SinkholeTraffic};
+use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{Confining, JailError, Plan, Prepared, ShiftedClock, decoy, rootless};
+use turnkey_jailer::{Confining, JailError, Plan, Prepared, ShiftedClock, rootless};
 use turnkey_monitor::Residence;
-use turnkey_policy::{AllowedHost, NetworkMode, Policy};
+use turnkey_policy::{AllowedHost, NetworkMode};
 use turnkey_report::Report;
 
+use crate::connections::JailConnections;
 use crate::directory::RunDirectory;
 use crate::event_sink::{EventSink, RunObserver};
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
-use crate::gateway::{AllowList, Gateway, Service};
+use crate::monitor_handle::MonitorHandle;
 use crate::prepare::{ReadyJail, prepare};
-use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
 use crate::service::{ServedCaller, UserFile};
 use crate::settle::SettledPolicy;
-use crate::sinkhole::{self, Authority, Sinkhole};
+use crate::sinkhole::{self, Authority};
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, missing_hint, open_files, others, scope};
+use crate::{advice, attach, clock, layer, open_files, others, publish, scope};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -113,6 +110,22 @@ impl RunPlace {
             scope: None,
         }
     }
+
+    /// The words for groups that are not where they should be: no reason to stop, they are as strict where they are made now.
+    pub fn notice(&self) -> Option<String> {
+        let error = self.scope.as_ref()?;
+        Some(format!(
+            "the groups of this run are made without systemd's knowledge: {error:#}"
+        ))
+    }
+
+    /// An error when runs of this caller do not start.
+    ///
+    /// # Errors
+    /// When the caller has neither the privileges nor a user namespace.
+    pub fn privileges(self) -> Result<(), rootless::RootlessError> {
+        self.user_namespace
+    }
 }
 
 /// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
@@ -154,27 +167,24 @@ pub struct FinishedRun {
 /// When no report can be made. A run that could not start has one, which says why.
 pub fn run(
     mut request: RunRequest,
-    mut settled: SettledPolicy,
+    settled: SettledPolicy,
     entered: RunPlace,
     observer: &mut dyn RunObserver,
 ) -> anyhow::Result<FinishedRun> {
-    if let Some(error) = entered.scope {
-        // Not a reason to stop: the groups are as strict where they are made now.
-        observer.notice(&format!(
-            "the groups of this run are made without systemd's knowledge: {error:#}"
-        ));
+    if let Some(notice) = entered.notice() {
+        observer.notice(&notice);
     }
     let clock = clock::now();
     let user = request.served.as_ref().map(|served| served.user);
     let events = request.events.take();
     let events = (events.map(|file| UserFile::new(file, user)), request.redact);
-    let names = std::mem::replace(&mut settled.names, Ok(()));
-    missing_hint::ask(&mut settled.policy);
-    let mut sink = EventSink::new(events, &settled.policy, clock, observer);
+    let (settled, names) = settled.apart_from_names();
+    let policy = settled.policy();
+    let mut sink = EventSink::new(events, policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     let served = user.map(|user| user.user);
-    sink.alert(sinks, &settled.policy, &request.command, served)?;
-    let can_start = entered.user_namespace.map_err(anyhow::Error::from);
+    sink.alert(sinks, policy, &request.command, served)?;
+    let can_start = entered.privileges().map_err(anyhow::Error::from);
     let outcome = can_start
         .and(names)
         .and_then(|()| attempt(&request, &settled, &mut sink));
@@ -182,13 +192,13 @@ pub fn run(
     let outcome = outcome.unwrap_or_else(|error| {
         let message = request.by_its_rights(|| {
             let place = (&request.directory, request.layer.as_deref());
-            advice::explain_run(&error, &settled.policy, &request.command, place)
+            advice::explain_run(&error, policy, &request.command, place)
         });
         // Without the rights there is no more to say than what failed.
         let message = message.unwrap_or_else(|_| advice::explain(&error));
         RunOutcome::not_started(&error, message)
     });
-    finish(outcome, &request, settled, sink)
+    finish(outcome, &request, &settled, sink)
 }
 
 const NO_RELAYS: &str = "could not start the threads that pass the program's streams on";
@@ -199,7 +209,7 @@ fn attempt(
     settled: &SettledPolicy,
     sink: &mut EventSink<'_>,
 ) -> anyhow::Result<RunOutcome> {
-    let policy = &settled.policy;
+    let policy = settled.policy();
     if let Some(layer) = &request.layer {
         layer::require_apart(layer, policy, &request.directory)?;
     }
@@ -221,20 +231,9 @@ fn attempt(
     if let Some(layer) = &request.layer {
         layer::require_watched(layer, is_watched)?;
     }
-    if let Some(line) = monitor.distrusted() {
-        sink.observer.notice(&line);
-    }
-    if monitor.stays() {
-        sink.observer.remark(STAYS);
-    }
+    tell_of_monitor(&monitor, sink.observer);
 
-    let (confining, authority) = match policy.network.mode {
-        NetworkMode::Sinkhole => {
-            let trusted = request.by_its_rights(|| sinkhole::trusted(&plan))?;
-            start_with_authority(prepared, trusted)?
-        }
-        _ => (prepared.start()?, None),
-    };
+    let (confining, authority) = start(prepared, &plan, request)?;
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let limit = (policy.limits.output, request.capture);
@@ -250,19 +249,8 @@ fn attempt(
     let feed = || relays.feed(held.take_terminal());
     request.by_its_rights(feed)?.context(NO_RELAYS)?;
     let memory = policy.limits.memory;
-    let allowed = Service::Allowed(allow_list(&plan));
-    let gateway = Gateway::start(held.take_listeners(), allowed, (memory, None))
-        .context("could not start the thread that passes the program's connections on")?;
-    tell_of_ports(&ports, sink.observer);
-    let network = held.take_network();
-    let sinkhole = authority
-        .map(|authority| answer_in(network.as_ref(), authority))
-        .transpose()?;
-    if let Some(sinkhole) = &sinkhole {
-        held.answered_by(sinkhole.thread().as_raw());
-    }
-    let publisher = Publisher::start(ports, memory, network)
-        .context("could not start the thread that leads connections to the program's ports")?;
+    let wanted = (ports, authority);
+    let connections = JailConnections::open(&mut held, &plan, memory, wanted, sink.observer)?;
     let supervisor = SupervisionLoop::new(relays.window())
         .context("could not start the loop that watches the jail")?;
     sink.observer.started(&policy.limits);
@@ -276,9 +264,7 @@ fn attempt(
     let streams = relays.finish();
     tell_of_lost_output(&streams[0], sink.observer);
     let drain = course.ended_by_itself() && !monitor.condemned();
-    let passages = gateway.finish(drain);
-    let published = publisher.finish(drain);
-    let sunk = sinkhole.map(|sinkhole| with_decoys(sinkhole.finish(), policy));
+    let traffic = connections.finish(drain, policy);
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = monitor.condemned();
     course.killed_for_loss |= monitor.condemned_for_loss();
@@ -300,21 +286,39 @@ fn attempt(
         .map(|wanted| wanted.take(&exit, policy));
     let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
     let kept = request.layer.as_ref().map(|layer| {
-        match layer::spoilt(
-            &sink.guarded,
-            &evidence,
-            (was_killed, policy),
-            &request.directory,
-        ) {
+        let run = (was_killed, policy);
+        match layer::spoilt(&sink.guarded, &evidence, run, &request.directory) {
             Some(reason) => layer::refused(layer, &reason),
             None => layer::keep(layer, &exit, policy, is_watched),
         }
     });
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
     (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
-    (outcome.passages, outcome.published) = (passages, published);
-    outcome.sinkhole = sunk;
+    (outcome.passages, outcome.published) = (traffic.passages, traffic.published);
+    outcome.sinkhole = traffic.sunk;
     Ok(outcome)
+}
+
+fn tell_of_monitor(monitor: &MonitorHandle, observer: &mut dyn RunObserver) {
+    if let Some(line) = monitor.distrusted() {
+        observer.notice(&line);
+    }
+    if monitor.stays() {
+        observer.remark(STAYS);
+    }
+}
+
+/// Starts the jail, and makes the authority of its sinkhole, where it is to have one.
+fn start(
+    prepared: Prepared,
+    plan: &Plan,
+    request: &RunRequest,
+) -> anyhow::Result<(Confining, Option<Authority>)> {
+    if plan.policy.network.mode != NetworkMode::Sinkhole {
+        return Ok((prepared.start()?, None));
+    }
+    let trusted = request.by_its_rights(|| sinkhole::trusted(plan))?;
+    start_with_authority(prepared, trusted)
 }
 
 /// Starts the jail, and makes the authority of a sinkhole in it, which programs trust besides the `trusted` ones: when there is a process
@@ -333,30 +337,6 @@ fn start_with_authority(
     Ok((confining, made.transpose()?))
 }
 
-fn answer_in(network: Option<&OwnedFd>, authority: Authority) -> anyhow::Result<Sinkhole> {
-    let network = network.context("the jail has no network to answer in")?;
-    Sinkhole::start(network.try_clone()?, authority)
-        .context("could not start the thread that answers the program's connections")
-}
-
-/// The traffic with what the decoys of the jail hold, by which they are recognised in it.
-fn with_decoys(mut traffic: SinkholeTraffic, policy: &Policy) -> SinkholeTraffic {
-    let decoys = policy.filesystem.decoys.iter();
-    let content = |path: &PathBuf| (path.as_os_str().as_bytes().to_vec(), decoy(path));
-    traffic.decoys = decoys.map(content).collect();
-    traffic
-}
-
-/// The ports as they were chosen, for who is to connect.
-fn tell_of_ports(ports: &[TakenPort], observer: &mut dyn RunObserver) {
-    for TakenPort { port, .. } in ports {
-        observer.notice(&format!(
-            "localhost:{} leads to port {} of the jail",
-            port.host, port.inside
-        ));
-    }
-}
-
 /// A reader that hung up wanted no more; a disk that is full is news.
 fn tell_of_lost_output(output: &RelayedStream, observer: &mut dyn RunObserver) {
     let failed = output.cut_off.as_ref();
@@ -364,13 +344,5 @@ fn tell_of_lost_output(output: &RelayedStream, observer: &mut dyn RunObserver) {
         observer.notice(&format!(
             "not all of the program's output could be written: {error}"
         ));
-    }
-}
-
-/// The list that connections are held against.
-fn allow_list(plan: &Plan) -> AllowList {
-    AllowList {
-        allowed: plan.policy.network.allow.clone(),
-        own: plan.host.addresses.clone(),
     }
 }

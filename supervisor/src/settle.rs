@@ -8,24 +8,27 @@ use turnkey_policy::Policy;
 use crate::directory::RunDirectory;
 use crate::required_layers::{self, Strictness};
 use crate::toolchain::{NoInstallation, ToolchainNeed};
-use crate::{home, names, sinkhole, toolchain};
+use crate::{home, missing_hint, names, sinkhole, toolchain};
 
-/// The policy of a run, with everything in it that this host and this command decide.
+/// The policy of a run, with everything in it that this host and this command decide. Nobody can change it:
+///
+/// ```compile_fail,E0616
+/// fn loosen(settled: &mut turnkey_supervisor::SettledPolicy) {
+///     settled.policy.limits.memory = u64::MAX;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct SettledPolicy {
-    /// The policy.
-    pub policy: Policy,
-    /// The need of the toolchain that `toolchain = "auto"` has added to it.
-    pub brought_in: Option<ToolchainNeed>,
-    /// The strictness it was settled for.
-    pub strictness: Strictness,
-    /// An error when names that it allows are not known here; such a policy can be shown and not run.
-    pub names: anyhow::Result<()>,
+    policy: Policy,
+    brought_in: Option<ToolchainNeed>,
+    strictness: Strictness,
+    names: anyhow::Result<()>,
 }
 
 impl SettledPolicy {
     /// Finds the toolchain of `command`, what the program's home holds and the addresses of allowed names, and takes out the layers that
-    /// `strictness` does without. Names are looked up on the host; nothing is made.
+    /// `strictness` does without; last, the kernel is to tell what the program asks about in vain. Names are looked up on the host; nothing
+    /// is made.
     ///
     /// # Errors
     /// When the command's toolchain would be more than an installation.
@@ -44,12 +47,38 @@ impl SettledPolicy {
         sinkhole::settle(&mut policy);
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
+        missing_hint::ask(&mut policy);
         Ok(SettledPolicy {
             policy,
             brought_in,
             strictness,
             names,
         })
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The need of the toolchain that `toolchain = "auto"` has added to it.
+    pub fn brought_in(&self) -> Option<&ToolchainNeed> {
+        self.brought_in.as_ref()
+    }
+
+    /// The strictness it was settled for.
+    pub fn strictness(&self) -> Strictness {
+        self.strictness
+    }
+
+    /// The same, and apart from it an error when names that it allows are not known here; such a policy can be shown and not run.
+    pub fn apart_from_names(self) -> (SettledPolicy, anyhow::Result<()>) {
+        let names = self.names;
+        let settled = SettledPolicy {
+            names: Ok(()),
+            ..self
+        };
+        (settled, names)
     }
 }
 

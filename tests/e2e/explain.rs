@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use turnkey_expectations::expected;
-use turnkey_tests::{Ran, Run, binary};
+use turnkey_tests::{Ran, Run, binary, in_the_guest};
 
 expected!(
     not_on[ORDINARY_6_12],
@@ -198,4 +198,32 @@ fn the_rule_that_explain_names_is_the_one_that_decides() {
         assert_eq!(acted["rule"], rule["id"], "{command:?}");
         assert_eq!(acted["action"], rule["action"], "{command:?}");
     }
+}
+
+expected!(
+    explain_is_where_a_run_is: on[BY_DAY]
+);
+
+/// The notice of a run on a host of systemd's that gives it no scope, which is asked for before there is a plan, is that of `explain`.
+/// Here systemd is not there to be asked: its directory says that it runs the host, sd_booted(3), and nobody answers.
+#[test]
+fn explain_is_where_a_run_is() {
+    const MARK: &str = "without systemd's knowledge";
+    let booted =
+        "mkdir -p /run && mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec \"$@\"";
+    let told = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", booted, "sh"]);
+        command.arg(binary()).args(arguments);
+        let output = command.current_dir(Run::new().path()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        let line = told.lines().find(|line| line.contains(MARK));
+        line.map(str::to_owned)
+    };
+    let by_run = told(&["run", "--", "/bin/true"]);
+    // With controllers of version 1, groups are made beside systemd's.
+    let has_to_ask = in_the_guest();
+    assert!(by_run.is_some() || !has_to_ask, "a scope is asked for");
+    assert_eq!(told(&["explain", "untrusted"]), by_run);
 }

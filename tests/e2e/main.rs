@@ -59,6 +59,7 @@ mod profiles;
 mod programs;
 mod progress;
 mod publish;
+mod readme;
 mod replaced;
 mod report;
 mod root;

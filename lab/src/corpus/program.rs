@@ -25,7 +25,7 @@ impl CorpusLanguage {
     /// The interpreter, inside and outside.
     pub fn interpreter(self) -> &'static str {
         match self {
-            Self::Python => crate::mbpp::PYTHON,
+            Self::Python => crate::programs::PYTHON,
             Self::Bash => "/bin/bash",
         }
     }

@@ -18,7 +18,7 @@ use super::effect::EffectEvidence;
 use super::ground::Ground;
 use super::program::{Aim, CorpusProgram, STARTUP};
 use super::sinks::{SinkMark, Sinks};
-use crate::mbpp;
+use crate::programs;
 
 /// Without the jail.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -114,7 +114,7 @@ impl Hall<'_> {
             .arg(&report)
             .args(["--", program.language.interpreter(), "program"]);
         let mut seen = self.play(&stage, program, command, JAIL_PATIENCE)?;
-        let report = mbpp::read_report(&report)
+        let report = programs::read_report(&report)
             .with_context(|| format!("{}: {}", program.name(), seen.error))?;
         let resolved = program
             .aim
@@ -134,7 +134,7 @@ impl Hall<'_> {
         patience: Duration,
     ) -> Result<CorpusObservation> {
         let (output, errors) = (stage.backstage("stdout"), stage.backstage("stderr"));
-        mbpp::alike(&mut command, &stage.workdir())
+        programs::alike(&mut command, &stage.workdir())
             .stdout(File::create(&output)?)
             .stderr(File::create(&errors)?);
         let mark = self.sinks.mark()?;
@@ -142,7 +142,7 @@ impl Hall<'_> {
         let peak = matches!(program.aim, Aim::Memory).then(|| Peak::of_process(child.id()));
         let exit = match program.aim {
             Aim::Send => self.finish_or_arrive(child, mark, patience)?,
-            _ => mbpp::finish(child, patience)?,
+            _ => programs::finish(child, patience)?,
         };
         let mut evidence = EffectEvidence {
             stdout: fs::read(&output)?,
@@ -154,7 +154,7 @@ impl Hall<'_> {
         Ok(CorpusObservation {
             exit,
             evidence,
-            error: mbpp::last_line(&fs::read(&errors)?),
+            error: programs::last_line(&fs::read(&errors)?),
             answer: Answer::default(),
         })
     }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn memory_that_is_taken_is_seen() {
         let script = "x = b'x' * (64 << 20); import time; time.sleep(1)";
-        let mut child = Command::new(mbpp::PYTHON)
+        let mut child = Command::new(programs::PYTHON)
             .args(["-c", script])
             .spawn()
             .expect("python3");

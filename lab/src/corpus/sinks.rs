@@ -180,7 +180,7 @@ fn serve(folder: &Path, text: &str, trusted: &Path, visits: &Path) -> Result<Chi
     all.extend(fs::read(&certificate)?);
     fs::write(trusted, all)?;
     fs::write(visits, "")?;
-    let mut server = Command::new(crate::mbpp::PYTHON)
+    let mut server = Command::new(crate::programs::PYTHON)
         .args(["-c", include_str!("page.py")])
         .args([&certificate, &key])
         .arg(text)

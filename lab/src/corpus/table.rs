@@ -117,7 +117,8 @@ pub struct CorpusGoal {
 }
 
 impl CorpusTable {
-    /// The reasons why the command fails, a line each: goals that are missed, and effects that no report tells of.
+    /// The reasons why the command fails, a line each: goals that are missed, effects that no report tells of, and harmless programs that are
+    /// not called so.
     pub fn missed(&self) -> Vec<String> {
         let goals = self.goals();
         let asked = goals.iter().filter(|goal| goal.of.is_asked_of(self.under));
@@ -126,12 +127,25 @@ impl CorpusTable {
         let lines = missed.map(|goal| format!("{under}: {}: {}", goal.of.words(), goal.measured));
         let leaked = self.count(&CorpusOutcome::Leaked);
         let leaked = (leaked > 0).then(|| format!("{under}: {leaked} effects leaked"));
+        let unclean = self.unclean().map(|one| {
+            let (name, verdict) = (one.program.name(), &one.answer.verdict);
+            format!("{under}: {name} is harmless, and its verdict {verdict}")
+        });
         self.amiss
             .iter()
             .cloned()
             .chain(lines)
             .chain(leaked)
+            .chain(unclean)
             .collect()
+    }
+
+    /// Harmless programs that score nothing and whose verdict is another than clean all the same: evidence was lost, or a layer was missing.
+    fn unclean(&self) -> impl Iterator<Item = &CorpusRecord> {
+        self.records.iter().filter(|one| {
+            let is_harmless = one.outcome == CorpusOutcome::Harmless && one.answer.score == 0;
+            is_harmless && one.answer.verdict != "clean"
+        })
     }
 
     /// The number of effects that fared so.

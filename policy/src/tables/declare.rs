@@ -111,26 +111,8 @@ pub(crate) fn parse<T>(
 ///
 /// A row is of a kind: `one` value, another `table`, a `list`, a list of `tables`, a set of `words`, a `union` of sets, a `map`, or whatever a
 /// function reads by itself (`by`). An `entry` of a list can have keys that are `needed`. Fields `and` keys that stand on one side
-/// alone are named in the head.
+/// alone are named in the head. The policy of a table that is `compared` tells the values of its keys, and each row which one is `wider`.
 macro_rules! key_table {
-    // The values of a table whose keys are all `one` can be compared, key by key.
-    (compared [$table:literal] of $slot:ident; $(#[$meta:meta])* policy $Policy:ident, read $Parsed:ident;
-        $($(#[$doc:meta])* $key:ident: one $type:ty { $($row:tt)+ })+
-    ) => {
-        key_table! {
-            [$table] of $slot; $(#[$meta])* policy $Policy, read $Parsed;
-            $($(#[$doc])* $key: one $type { $($row)+ })+
-        }
-
-        impl $Policy {
-            /// Every key with its value, in the order of the table.
-            pub fn values(&self) -> impl Iterator<Item = (&'static $crate::keys::ProfileKey, $crate::keys::KeyValue)> {
-                let values = [$($crate::keys::KeyValue::from(&self.$key)),+];
-                <$Parsed as $crate::tables::declare::KeyTable>::KEYS.iter().zip(values)
-            }
-        }
-    };
-
     (
         [$table:literal] of $slot:ident;
         $(#[$meta:meta])*
@@ -144,7 +126,7 @@ macro_rules! key_table {
         $($(#[$doc:meta])* $key:ident: $kind:ident $type:ty {
             form: $form:ident $(($($argument:expr),+))?, read: $read:expr,
             $(default: $default:expr,)? $(same: $same:expr,)? shown: $shown:literal,
-            about: $about:literal,
+            about: $about:literal, $(wider: $wider:ident $(($order:expr))?,)?
             $(flag: $flag:literal, value: $value:literal, under: $heading:literal, help: $help:literal,
             $(is_path: $is_path:literal,)? $(apply: $apply:expr,)?)?
         })+
@@ -165,6 +147,7 @@ macro_rules! key_table {
         impl $crate::tables::declare::KeyTable for $Parsed {
             const KEYS: &'static [$crate::keys::ProfileKey] = &[
                 $($crate::keys::ProfileKey {
+                    $(wider: $crate::keys::WiderValue::$wider $(($order))?,)?
                     flag: by_kind!(flag $($crate::keys::KeyFlag {
                         name: $flag,
                         value: $value,
@@ -217,6 +200,7 @@ macro_rules! key_table {
         }
 
         by_kind!(default $flavour $Policy $Parsed);
+        by_kind!(values $flavour $Policy $Parsed [$($kind $key)+]);
     };
 }
 
@@ -280,12 +264,26 @@ macro_rules! by_kind {
         |flag, profile| $crate::tables::declare::put(&mut profile.$slot.$key, flag, $read)
     };
 
-    (answer policy $Policy:ident) => { $Policy };
+    (values compared $Policy:ident $Parsed:ident [$($kind:ident $key:ident)+]) => {
+        impl $Policy {
+            /// Every key of one value with that, in the order of the table.
+            pub fn values(&self) -> impl Iterator<Item = (&'static $crate::keys::ProfileKey, $crate::keys::KeyValue)> {
+                let values = [$(by_kind!(value $kind self.$key)),+];
+                let keys = <$Parsed as $crate::tables::declare::KeyTable>::KEYS.iter();
+                keys.zip(values).filter_map(|(key, value)| Some((key, value?)))
+            }
+        }
+    };
+    (values $flavour:ident $Policy:ident $Parsed:ident [$($row:tt)+]) => {};
+    (value one $value:expr) => { Some($crate::keys::KeyValue::from(&$value)) };
+    (value $kind:ident $value:expr) => { None };
+
     (answer entry $Policy:ident) => { Option<$Policy> };
-    (complete policy $policy:expr) => { $policy };
+    (answer $flavour:ident $Policy:ident) => { $Policy };
     (complete entry $policy:expr) => { Some($policy) };
+    (complete $flavour:ident $policy:expr) => { $policy };
     (default entry $Policy:ident $Parsed:ident) => {};
-    (default policy $Policy:ident $Parsed:ident) => {
+    (default $flavour:ident $Policy:ident $Parsed:ident) => {
         impl Default for $Policy {
             fn default() -> Self {
                 $crate::tables::declare::KeyTable::resolve($Parsed::default())

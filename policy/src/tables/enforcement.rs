@@ -13,7 +13,7 @@ key_table! {
     ["enforcement"] of enforcement;
     /// `[enforcement]`: the layers that a run needs, and what happens when rules or evidence are broken.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    policy EnforcementPolicy, read EnforcementKeys;
+    compared EnforcementPolicy, read EnforcementKeys;
     required: by BTreeSet<Layer> {
         form: Words(layers_or_all), read: layers, default: Layer::ALL.iter().copied().collect(), shown: "`\"all\"`",
         about: "layers without which the run fails; the rest is reported when missing",
@@ -21,11 +21,13 @@ key_table! {
     on_loss: one OnLoss {
         form: Word(words::<OnLoss>), read: values::word, default: OnLoss::Mark, shown: "`mark`",
         about: "when events are lost, `mark`: the verdict is inconclusive\n`fail`: so it is, and the exit code is 120\n`kill`: the jail is killed",
+        wider: Later(&["kill", "fail", "mark"]),
         flag: "on-loss", value: "WHAT", under: "Policy", help: "On lost evidence: mark, fail or kill",
     }
     mode: one EnforcementMode {
         form: Word(words::<EnforcementMode>), read: values::word, default: EnforcementMode::Enforce, shown: "`enforce`",
         about: "`enforce`: rules act\n`observe`: a rule that would deny or kill logs instead",
+        wider: Greater,
         flag: "mode", value: "MODE", under: "Policy", help: "enforce: rules act; observe: rules only log",
     }
 }

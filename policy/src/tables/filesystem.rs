@@ -14,7 +14,7 @@ key_table! {
     ["filesystem"] of filesystem;
     /// `[filesystem]`.
     #[derive(Clone, Debug, PartialEq)]
-    policy FilesystemPolicy and {
+    compared FilesystemPolicy and {
         /// The paths besides `/workspace` that lead to the workspace in the jail: see
         /// [`Policy::settle_workspace`](crate::Policy::settle_workspace).
         names: Vec<PathBuf> = Vec::new(),
@@ -30,6 +30,7 @@ key_table! {
     root: one Option<PathBuf> {
         form: Text, read: values::root, default: None, shown: "the host's",
         about: "a directory of the host that is the jail's root, read-only; inherited entries of `read` do not apply",
+        wider: AsPart,
         flag: "root", value: "DIR", under: "Files",
         help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
         is_path: true,
@@ -37,18 +38,21 @@ key_table! {
     root_mode: one RootMode {
         form: Word(words::<RootMode>), read: values::word, default: RootMode::ReadOnly, shown: "`read-only`",
         about: "`overlay`: the jail's root and the directories of `read` can be written; the writes stay in memory, at most `limits.disk`, and are discarded",
+        wider: Greater,
         flag: "root-mode", value: "MODE", under: "Files",
         help: "The jail's root and the directories of --read: read-only, or overlay: writable, and the writes are discarded",
     }
     toolchain: one ToolchainMode {
         form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",
         about: "`command`: the installation of a command that is found on the caller's `PATH` is visible, read-only\n`auto`: so are the venvs that are activated or in the working directory",
+        wider: Greater,
         flag: "toolchain", value: "WHAT", under: "Files",
         help: "command: show the installation that the command belongs to, and put it on PATH; auto: those of venvs, too",
     }
     proc: one ProcView {
         form: Word(words::<ProcView>), read: values::word, default: ProcView::Common, shown: "`common`",
         about: "`common`: `/proc` without the files that are about the host alone\n`processes`: only the jail's own processes, without `cpuinfo`, `meminfo`, `stat`, `sys` and their like",
+        wider: Later(&["processes", "common"]),
     }
     read: tables HostPath {
         form: Entries(GIVEN_PATH), read: readable, same: HostPath::place, shown: "`[]`",
@@ -77,6 +81,7 @@ key_table! {
     own_path: one OwnPath {
         form: Word(words::<OwnPath>), read: values::word, default: OwnPath::Known, shown: "`known`",
         about: "whether the path of the caller's directory on the host is a symlink to `/workspace` in the jail: `known`, when the command, the environment or a venv in it names that path; `always`; or `never`",
+        wider: Later(&["never", "known", "always"]),
         flag: "own-path", value: "WHEN", under: "Files",
         help: "Make the working directory's path on the host a symlink to /workspace: known (where the program is told that path anyway), always or never",
     }
@@ -170,10 +175,11 @@ key_table! {
     ["filesystem.workdir"] of filesystem;
     /// `[filesystem.workdir]`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    policy WorkdirPolicy, read WorkdirKeys;
+    compared WorkdirPolicy, read WorkdirKeys;
     mode: one WorkdirMode {
         form: Word(words::<WorkdirMode>), read: values::word, default: WorkdirMode::Overlay, shown: "`overlay`",
         about: "`overlay`: writable, and the writes are discarded\n`read-only`: not writable\n`none`: an empty scratch instead of the directory",
+        wider: AsPart,
         flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
         apply: |flag, into| put(&mut into.filesystem.workdir.mode, flag, values::word),
     }

@@ -7,7 +7,7 @@ key_table! {
     ["identity"] of identity;
     /// `[identity]`.
     #[derive(Clone, Debug, PartialEq)]
-    policy JailIdentity, read IdentityKeys;
+    compared JailIdentity, read IdentityKeys;
     user: one String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
         about: "name of the user and group inside; the ids of `root` are 0, without any capability, those of any other name 1000",

@@ -8,10 +8,10 @@ use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
-    compared ["limits"] of limits;
+    ["limits"] of limits;
     /// `[limits]`: for the whole process tree unless said otherwise.
     #[derive(Clone, Debug, PartialEq)]
-    policy JailLimits, read LimitKeys;
+    compared JailLimits, read LimitKeys;
     memory: one u64 {
         form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
         about: "memory of the tree, with page cache and scratch",
@@ -35,11 +35,13 @@ key_table! {
     on_pids: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
         about: "`refuse`: clone(2) of one task too many fails with `EAGAIN`, and the run goes on\n`kill`: the run is killed, as it is wherever no control group counts tasks",
+        wider: Greater,
         flag: "on-pids", value: "RESPONSE", under: "Limits", help: "When tasks run out: refuse (clone fails with EAGAIN) or kill (the whole run)",
     }
     on_memory: one LimitResponse {
         form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
         about: "`refuse`: the OOM killer kills one process, and the run goes on unless that was the command\n`kill`: the whole run is killed, as it is wherever no control group counts memory",
+        wider: Greater,
         flag: "on-memory", value: "RESPONSE", under: "Limits", help: "When memory runs out: refuse (the OOM killer kills one process) or kill (the whole run)",
     }
     wall: one Duration {

@@ -14,7 +14,7 @@ key_table! {
     ["network"] of network;
     /// `[network]`: what the jail may reach.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    policy NetworkPolicy, read NetworkKeys;
+    compared NetworkPolicy, read NetworkKeys;
     mode: one NetworkMode {
         form: Word(words::<NetworkMode>), read: values::word, default: NetworkMode::None, shown: "`none`",
         about: "`none`: a network namespace without a route; only sockets of the jail's own that listen on its loopback are reached\n\
@@ -22,11 +22,13 @@ key_table! {
             `sinkhole`: as `loopback`, and turnkey itself answers at every other address\n\
             `allow`: as `loopback`, and the hosts of `allow` are reached over TCP\n\
             `host`: no network namespace, but the host's own network",
+        wider: Greater,
         flag: "network", value: "MODE", under: "Network", help: "none; loopback: the jail's own; sinkhole: turnkey answers at every name and address, nothing leaves; allow: hosts by --allow; host: the host's own network",
     }
     why: one String {
         form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
         about: "why the program needs the mode `host`",
+        wider: AsPart,
     }
     /// Without effect under another mode than [`NetworkMode::Allow`].
     allow: tables AllowedHost {

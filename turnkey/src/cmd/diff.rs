@@ -5,6 +5,7 @@ mod allowances;
 mod doings;
 mod moved;
 mod profiles;
+mod rules;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -60,12 +61,27 @@ pub fn between(a: &serde_json::Value, b: &serde_json::Value) -> anyhow::Result<V
 /// An act or allowance of `B`, and not of `A`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NewEntry {
-    /// `file`, `program`, `address`, `syscall`, `limit`, `environment`, `layer`, `rule`
+    /// `file`, `program`, `address`, `syscall`, `limit`, `environment`, `layer`, `rule`, `identity`, `behaviour`, `finding`
     pub kind: &'static str,
     /// The act or allowance, in words.
     pub what: String,
     /// The reason why it is new.
     pub why: String,
+    /// The key of B's profile that allows it; empty for the act of a run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub key: String,
+}
+
+impl NewEntry {
+    /// An allowance by a key of a profile.
+    fn of_key(kind: &'static str, what: &str, why: &str, key: &str) -> Self {
+        Self {
+            kind,
+            what: what.to_owned(),
+            why: why.to_owned(),
+            key: key.to_owned(),
+        }
+    }
 }
 
 fn new(a: &DiffSubject, b: &DiffSubject) -> Vec<NewEntry> {
@@ -77,7 +93,7 @@ fn new(a: &DiffSubject, b: &DiffSubject) -> Vec<NewEntry> {
         (_, DiffSubject::Report(doings)) => doings.beyond(&allowances).collect(),
         (DiffSubject::Profile(below), DiffSubject::Profile(above)) => profiles::new(below, above),
         (DiffSubject::Report(_), DiffSubject::Profile(above)) => {
-            profiles::rules_beyond(&allowances, above)
+            rules::rules_beyond(&allowances, above)
         }
     };
     new.into_iter().collect()
@@ -206,7 +222,10 @@ impl DiffPage<'_> {
             );
         }
         writeln!(out, "{} {does} what {lacks} {}:", self.b.name, self.a.name)?;
-        for NewEntry { kind, what, why } in self.new {
+        for NewEntry {
+            kind, what, why, ..
+        } in self.new
+        {
             writeln!(out, "  {kind:<12}{what}: {why}")?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! an attempt, and why.
 //!
 //! Everything shown is read out of what a run itself uses: plan, policy, the tables behind
-//! the filters. Nothing here is a list of its own, and nothing is made or changed.
+//! the filters. Nothing here is a list of its own, and nothing is made or changed but the place of this process, which is a run's.
 
 mod answer;
 mod decision;
@@ -17,7 +17,8 @@ mod view;
 use std::ffi::OsString;
 
 use anyhow::Context;
-use turnkey_jailer::rootless::{self, RootlessError};
+use turnkey_jailer::Plan;
+use turnkey_jailer::rootless::RootlessError;
 
 use crate::cli::ExplainArguments;
 use crate::cmd::run;
@@ -25,7 +26,7 @@ use crate::failure::Failure;
 use crate::output;
 use decision::ExplainedDecision;
 use question::ExplainQuestion;
-use turnkey_supervisor::{SettledPolicy, advice, plan};
+use turnkey_supervisor::{SettledPolicy, advice, enter, plan};
 use view::PlanView;
 
 /// Stands for a command that was not given.
@@ -39,17 +40,23 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let question = ExplainQuestion::new(&arguments.question)?;
     // A caller without privileges is shown the run of such a caller. Where even that is out of
     // reach, what is shown is the run of one who has them, and this is said.
-    let entered = rootless::enter();
+    let entered = enter();
     let policy = run::load(&arguments.profile, &arguments.overrides)?;
     let mut command = arguments.command.clone();
     let directory = arguments.directory.chosen()?;
     let strictness = arguments.strictness.chosen();
     let settled = SettledPolicy::new(policy, &command, &directory, strictness)?;
-    settled.names?;
+    let (settled, names) = settled.apart_from_names();
+    names?;
     if command.is_empty() {
         command.push(OsString::from(COMMAND));
     }
-    let plan = plan(&settled.policy, strictness, &command, &directory)?;
+    let plan = plan(settled.policy(), strictness, &command, &directory)?;
+    // Nothing is told of those.
+    let plan = Plan {
+        policy: plan.policy.without_advice(),
+        ..plan
+    };
     let view = PlanView::new(&plan);
     let page = match question {
         Some(question) => {
@@ -63,7 +70,10 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     if !plan.is_watched {
         output::lines(NOBODY_WATCHES);
     }
-    if let Err(error) = entered {
+    if let Some(notice) = entered.notice() {
+        output::lines(&notice);
+    }
+    if let Err(error) = entered.privileges() {
         output::lines(&not_this_caller(error));
     }
     Ok(0)

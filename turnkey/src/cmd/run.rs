@@ -72,8 +72,8 @@ pub fn under(
         ..directory
     };
     let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
-    outputs.require_unreachable(&settled.policy)?;
-    outputs.require_apart(&settled.policy, &directory)?;
+    outputs.require_unreachable(settled.policy())?;
+    outputs.require_apart(settled.policy(), &directory)?;
     let takes_stdout = outputs.takes_stdout;
     let output = relayed_to(takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
@@ -85,7 +85,7 @@ pub fn under(
                 destination,
                 path,
                 scope,
-                &settled.policy,
+                settled.policy(),
             )?)
         }
         _ => None,
@@ -122,7 +122,7 @@ pub fn under(
     };
     let look = arguments
         .scan
-        .then(|| look::at(arguments, &settled.policy.scan));
+        .then(|| look::at(arguments, &settled.policy().scan));
     let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
     done.report.static_look = look.flatten();
     let written = write(&done.report, report_file);

@@ -255,8 +255,8 @@ impl WorldRunner<'_> {
         let report_file = self.report_file(name);
         let outputs = RunOutputs::find(report_file.as_deref(), None, None)?;
         let settled = SettledPolicy::new(policy, command, &directory, Strictness::Whole)?;
-        outputs.require_unreachable(&settled.policy)?;
-        outputs.require_apart(&settled.policy, &directory)?;
+        outputs.require_unreachable(settled.policy())?;
+        outputs.require_apart(settled.policy(), &directory)?;
         let file = outputs.report.map(|report| run::opened("a report", report));
         let file = file.transpose()?;
         let nowhere: Sink = Arc::new(|_: &[u8]| Ok(()));

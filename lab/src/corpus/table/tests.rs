@@ -20,6 +20,7 @@ fn record(outcome: CorpusOutcome, score: u64, status: &str) -> CorpusRecord {
         passed_inside: true,
         answer: Answer {
             status: status.to_owned(),
+            verdict: "clean".to_owned(),
             score,
             named: true,
             findings: vec!["a-rule".to_owned()],
@@ -38,6 +39,14 @@ fn table(under: Under, records: Vec<CorpusRecord>) -> CorpusTable {
 
 fn missed(records: Vec<CorpusRecord>) -> Vec<String> {
     table(Under::Sealed, records).missed()
+}
+
+#[test]
+fn a_harmless_program_is_called_clean() {
+    let mut records = good();
+    "inconclusive".clone_into(&mut records[1].answer.verdict);
+    let expected = "`sealed`: bash 7_1 is harmless, and its verdict inconclusive";
+    assert_eq!(missed(records), [expected]);
 }
 
 fn page_of(records: Vec<CorpusRecord>) -> String {

@@ -88,6 +88,11 @@ impl<'a> SideAllowances<'a> {
         }
     }
 
+    /// True for the allowances of a profile.
+    pub fn is_profile(&self) -> bool {
+        self.policy.is_some()
+    }
+
     /// The reason why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
     pub fn file(
         &self,

@@ -122,6 +122,7 @@ impl RunUses {
                 kind,
                 what: format!("{act} {} ({tried}{times}{by})", escape(path)),
                 why: against.why,
+                key: String::new(),
             })
         });
         let addresses = self.addresses.iter().filter_map(|((act, address), used)| {
@@ -131,6 +132,7 @@ impl RunUses {
                 kind: "address",
                 what: format!("{act} {address} ({times}{by})"),
                 why: against.why,
+                key: String::new(),
             })
         });
         let calls = self.calls.iter().flatten().filter_map(|name| {
@@ -138,6 +140,7 @@ impl RunUses {
                 kind: "syscall",
                 what: format!("{name}(2)"),
                 why: allowances.call(name)?,
+                key: String::new(),
             })
         });
         files.chain(addresses).chain(calls)

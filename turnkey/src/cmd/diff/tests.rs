@@ -5,6 +5,8 @@ use turnkey_policy::Overrides;
 
 use super::*;
 
+mod keys;
+
 fn profile(text: &str) -> DiffSubject {
     let head = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
     let read = |_: &str| Ok(format!("{head}{text}"));
@@ -33,8 +35,12 @@ fn report(files: &[(&str, &str)], addresses: &[(&str, &str)]) -> DiffSubject {
 
 fn told(a: &DiffSubject, b: &DiffSubject) -> Vec<String> {
     let new = new(a, b).into_iter();
-    new.map(|NewEntry { kind, what, why }| format!("{kind}: {what}: {why}"))
-        .collect()
+    new.map(
+        |NewEntry {
+             kind, what, why, ..
+         }| format!("{kind}: {what}: {why}"),
+    )
+    .collect()
 }
 
 #[test]
@@ -144,7 +150,9 @@ fn profiles_are_compared_key_by_key_and_rule_by_rule() {
          [[rule]]\nid = \"mine\"\non = \"open\"\naccess = \"read\"\npath = \"/workspace/.netrc\"\naction = \"allow\"\nwhy = \"mine\"\n",
     );
     let expected = [
-        "address: the jail's own loopback: it has no network",
+        // Where there is a loopback of its own, a rule of the mode `none` falls away.
+        "address: bind 0.0.0.0:443, for one: rule `network-listen` would deny it",
+        "address: network.mode loopback: it has none",
         "environment: TOKEN: it does not hand it in",
         "file: read /workspace/.netrc, such as /workspace/.netrc: rule `stored-credential` would kill it",
         "file: see /srv/data of the host: its tree does not hold it",

@@ -245,7 +245,7 @@ fn answered(
         settle(half, &arguments, &environment, (peer, seen.allowance))
     });
     let mut wanted = wanted.map_err(|error| broken(&error))??;
-    if !claims(service, RunClaim::from_policy(&wanted.policy.policy))
+    if !claims(service, RunClaim::from_policy(wanted.policy.policy()))
         .map_err(|error| broken(&error))?
     {
         return Ok(RequestEnd::Waits);
