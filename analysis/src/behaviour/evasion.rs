@@ -20,7 +20,7 @@ const PROBES: usize = 2;
 pub struct Evasion {
     probes: BTreeMap<Vec<u8>, Step>,
     told: bool,
-    /// Somebody waits for connections, which is doing something.
+    /// True when a process waits for connections: a server does something by waiting.
     serves: bool,
 }
 

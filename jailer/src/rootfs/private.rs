@@ -30,13 +30,13 @@ const NAMES: usize = 32 << 10;
 /// Whatever of a directory not everybody may read, by its place in it.
 #[derive(Default)]
 pub(super) struct PrivateFiles {
-    /// Those that others may use, or that lead to a place of the jail: opened as paths.
+    /// Files that others may use, or that lead to a place of the jail: opened as paths.
     pub used: Vec<(PathBuf, OwnedFd)>,
-    /// Those that nobody else may use at all.
+    /// Files that nobody else may use at all.
     pub unused: Vec<PathBuf>,
 }
 
-/// What not everybody may read in `directory`, which is `source` on the host; `used` are the places below it that other mounts of the
+/// Finds the files that not everybody may read in `directory`, which is `source` on the host; `used` are the places below it that other mounts of the
 /// jail, or its grants, need.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub(super) fn search(
     }
 }
 
-/// What was found does not depend on who was first.
+/// Sorts by path: the result does not depend on which thread was first.
 fn in_order(mut found: PrivateFiles) -> PrivateFiles {
     found.used.sort_by(|(one, _), (other, _)| one.cmp(other));
     found.unused.sort();

@@ -161,7 +161,7 @@ fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
     });
 }
 
-/// What an installer fetches is what the caller had it ask a registry for; a compiler works on its arguments.
+/// An installer fetches what the caller had it ask a registry for; a compiler works on its arguments.
 #[test]
 fn what_an_installer_of_packages_fetches_is_built_and_run() {
     let source = "/workspace/.cargo/registry/src/index/itoa-1.0.0/src/lib.rs";
