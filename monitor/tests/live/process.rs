@@ -194,7 +194,7 @@ fn an_object_of_another_version_is_refused() {
     // Every place where the name stands: the symbol table and the type information.
     while let Some(at) = rest
         .windows(14)
-        .position(|bytes| bytes == b"TURNKEY_ABI_17")
+        .position(|bytes| bytes == b"TURNKEY_ABI_18")
     {
         rest[at + 12] = b'0';
         rest = &mut rest[at + 13..];
