@@ -63,19 +63,14 @@ pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
 }
 
 /// True for an installer of packages: by its own name, as a script, or as a module of Python. An argument that is so called is not
-/// enough.
+/// enough, nor the name by which a program is started, which is its caller's choice.
 pub fn is_installer(process: &ObservedProcess) -> bool {
     let words = process.argv.get(1..).unwrap_or_default();
     let given = match is_interpreter(&process.exe) {
         true => given(words),
         false => None,
     };
-    let names = [
-        Some(&process.exe[..]),
-        process.script.as_deref(),
-        process.argv.first().map(Vec::as_slice),
-        given,
-    ];
+    let names = [Some(&process.exe[..]), process.script.as_deref(), given];
     names.into_iter().flatten().any(is_its_name)
 }
 

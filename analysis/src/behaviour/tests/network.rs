@@ -182,6 +182,10 @@ fn what_an_installer_of_packages_fetches_is_built_and_run() {
     is_silent(|story| fetched_by(&["node", "/usr/bin/npm", "ci"], story));
     let expected = Behaviour::DownloadExecute;
     names(
+        |story| fetched_by(&["npm", "/workspace/get.js", "npm"], story),
+        expected,
+    );
+    names(
         |story| fetched_by(&["node", "/workspace/get.js", "npm"], story),
         expected,
     );
