@@ -72,7 +72,7 @@ pub mod keep;
 mod kernel_file;
 pub mod landlock;
 pub mod layer;
-mod mountinfo;
+pub mod mountinfo;
 pub mod plan;
 mod prepare;
 mod process;

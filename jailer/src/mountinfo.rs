@@ -6,25 +6,27 @@ use std::path::PathBuf;
 
 /// A mount, from `id parent major:minor root place options … - kind source super-options`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MountinfoLine {
+pub struct MountinfoLine {
     /// The kernel's number of the mount.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Major and minor number of the file system's device.
-    pub(crate) device: (u32, u32),
+    pub device: (u32, u32),
     /// The directory of the file system that is mounted.
-    pub(crate) root: PathBuf,
-    pub(crate) place: PathBuf,
+    pub root: PathBuf,
+    /// The place where it is mounted, as the process sees it.
+    pub place: PathBuf,
     /// Options of the mount.
-    pub(crate) options: Vec<u8>,
+    pub options: Vec<u8>,
     /// The type of the file system.
-    pub(crate) kind: String,
-    pub(crate) source: PathBuf,
+    pub kind: String,
+    /// The device, or what the file system calls its source.
+    pub source: PathBuf,
     /// Options of the file system.
-    pub(crate) super_options: Vec<u8>,
+    pub super_options: Vec<u8>,
 }
 
 /// The mounts of such a text; a line that is none is left out.
-pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = MountinfoLine> {
+pub fn lines(text: &[u8]) -> impl Iterator<Item = MountinfoLine> {
     text.split(|byte| *byte == b'\n').filter_map(line)
 }
 
@@ -45,13 +47,13 @@ fn line(line: &[u8]) -> Option<MountinfoLine> {
 }
 
 /// `254:0`, also as sysfs(5) writes it.
-pub(crate) fn device_number(text: &str) -> Option<(u32, u32)> {
+pub fn device_number(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// True when an option stands in such a list.
-pub(crate) fn has_option(options: &[u8], wanted: &str) -> bool {
+pub fn has_option(options: &[u8], wanted: &str) -> bool {
     let mut options = options.split(|byte| *byte == b',');
     options.any(|option| option == wanted.as_bytes())
 }

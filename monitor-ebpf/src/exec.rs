@@ -172,27 +172,20 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
 #[inline(always)]
 fn note_anew(record: &mut Record, task: u64, file: u64) {
     let parent = actor::parent_of(task);
-    let namespace = mount_namespace(task);
+    let namespace = path::mount_namespace(task);
     let inode: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
     let of_parent = actor::executed_by(parent);
     let of_parent: u64 = read::kernel(of_parent + u64::from(offset!(file_f_inode)));
     let is_same = inode == of_parent || record.flags & flag::UNLINKED != 0;
     if is_same
         && namespace != 0
-        && namespace == mount_namespace(parent)
+        && namespace == path::mount_namespace(parent)
         && !peers::is_neighbour(parent)
     {
         record.flags |= flag::ANEW;
         let [first, second] = read::kernel(parent + u64::from(offset!(task_comm)));
         (record.args[0], record.args[1]) = (first, second);
     }
-}
-
-/// The address of the mount namespace that a task is in; 0 when it is in none any more.
-#[inline(always)]
-fn mount_namespace(task: u64) -> u64 {
-    let all: u64 = read::kernel(task + u64::from(offset!(task_nsproxy)));
-    read::kernel(all + u64::from(offset!(nsproxy_mnt_ns)))
 }
 
 /// As [`replaced`], where that can be left out: decides, and leaves the telling to it but for what

@@ -13,6 +13,12 @@ const S_IFMT: u16 = 0o170_000;
 const S_IFDIR: u16 = 0o040_000;
 const S_IFLNK: u16 = 0o120_000;
 
+/// The mount namespace of the kernel's own mounts: MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
+const INTERNAL: u64 = -22_i64 as u64;
+
+/// In the place of a mount's top, where a walk has left it behind: the address of no entry.
+const BEYOND: u64 = 1;
+
 /// An address of a `struct path`, taken apart; zeros for one that could not be read.
 #[derive(Clone, Copy)]
 pub struct Place {
@@ -64,8 +70,6 @@ impl Place {
     /// True when the mount is the kernel's own, in no mount namespace.
     #[inline(always)]
     fn is_internal(self) -> bool {
-        // MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
-        const INTERNAL: u64 = -22_i64 as u64;
         let mount = self.mount - u64::from(offset!(mount_mnt));
         let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
         namespace == INTERNAL
@@ -251,13 +255,31 @@ impl Walk<'_> {
     fn over_mount(&mut self) -> u32 {
         let above = self.parent + u64::from(offset!(mount_mnt));
         if above == self.mount {
-            // The root of the mount namespace, or of a tree that is mounted nowhere. From no place at all,
-            // which is zeros throughout, one comes here, too.
-            return if self.parent == 0 { FAILED } else { WHOLE };
+            // From no place at all, which is zeros throughout, one comes here, too.
+            return if self.parent == 0 {
+                FAILED
+            } else {
+                self.at_top()
+            };
         }
         self.dentry = self.mountpoint;
         self.mount = above;
         self.look_at_mount();
+        GOING
+    }
+
+    /// At the top of a tree of mounts: the root of the mount namespace, where the path ends, or of a tree that is mounted nowhere,
+    /// as open_tree(2) copies one and umount2(2) leaves one. Where tasks can mount, such a tree takes no file from its
+    /// rule: the path goes on to the root of the file system.
+    #[inline(always)]
+    fn at_top(&mut self) -> u32 {
+        let mount = self.mount - u64::from(offset!(mount_mnt));
+        let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
+        let is_here = namespace == mount_namespace(read::current_task());
+        if is_here || namespace == INTERNAL || self.scratch.cursor.roams == 0 {
+            return WHOLE;
+        }
+        self.top = BEYOND;
         GOING
     }
 
@@ -279,8 +301,8 @@ impl Walk<'_> {
     fn prepend_name(&mut self, alone: bool) -> u32 {
         let end = self.scratch.cursor.begin;
         if alone && end as usize != PATH {
-            // A directory that was moved out of the tree that is mounted here.
-            return FAILED;
+            // Else a directory that was moved out of the tree that is mounted here.
+            return if self.top == BEYOND { WHOLE } else { FAILED };
         }
         let name = offset!(dentry_d_name);
         let length = name + offset!(qstr_len);
@@ -411,6 +433,13 @@ pub fn user_place(file: u64) -> Place {
 #[inline(always)]
 pub fn user_inode(file: u64) -> u64 {
     user_place(file).inode()
+}
+
+/// The address of the mount namespace that a task is in; 0 when it is in none any more.
+#[inline(always)]
+pub fn mount_namespace(task: u64) -> u64 {
+    let all: u64 = read::kernel(task + u64::from(offset!(task_nsproxy)));
+    read::kernel(all + u64::from(offset!(nsproxy_mnt_ns)))
 }
 
 /// The place that an absolute path starts from.

@@ -142,7 +142,7 @@ impl Aggregator {
     }
 
     /// Takes in one event. The violation that it is, unless a row tells of it already or the rows are full.
-    pub fn push(&mut self, event: &Event) -> Option<&Violation> {
+    pub fn push(&mut self, event: &Event) -> Option<&mut Violation> {
         *self.seen.entry(kind_name(&event.kind)).or_default() += 1 + event.repeated;
         self.events += 1;
         self.next_seq = self.next_seq.max(event.seq + 1);
@@ -267,7 +267,7 @@ impl Aggregator {
         process: Option<usize>,
         act: &ReportedAct,
         decision: Decision,
-    ) -> Option<&Violation> {
+    ) -> Option<&mut Violation> {
         let (rule, on) = (self.rules.get(decision.rule)?, act.on?);
         let on = kind_of(rule, on);
         let act = &ReportedAct {
@@ -337,6 +337,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         file_unknown: key.file_unknown,
         process: super::model::Actor::default(),
         path: None,
+        host_path: None,
         path_truncated: false,
         access: Vec::new(),
         address: None,

@@ -194,6 +194,12 @@ impl AlertWriter {
             fields.push(("COMM", row.process.comm.clone()));
             fields.push(("PID", row.process.host_pid.to_string()));
             fields.extend(row.path.iter().cloned().map(|path| ("PATH", path)));
+            fields.extend(
+                row.host_path
+                    .iter()
+                    .cloned()
+                    .map(|path| ("HOST_PATH", path)),
+            );
         }
         let message = format!("{}: {what}", finding.id);
         let kind = AlertKind::Finding;

@@ -71,8 +71,8 @@ pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
     Attachment, BroughtIn, Exit, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting,
-    Host, LeftProgram, LeftVariable, LoweredLimit, OtherWatcher, Report, ServedFor, Sink, Status,
-    Verdict, WatcherPlace,
+    Host, LeftProgram, LeftVariable, LoweredLimit, OngoingCall, OtherWatcher, Report, ServedFor,
+    Sink, Status, Verdict, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

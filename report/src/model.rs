@@ -25,7 +25,7 @@ use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
-pub use attachment::{Attachment, FoundProcess, GroupSetting};
+pub use attachment::{Attachment, FoundProcess, GroupSetting, OngoingCall};
 pub use call::RefusedCall;
 pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};
@@ -352,6 +352,10 @@ pub struct Violation {
     /// The kernel's own path when it resolved one, the argument otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The same file as the host names it, for a process whose tree is another, such as a container's; absent where the host has no name
+    /// of it, or nobody could look any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_path: Option<String>,
     /// True when the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(default, skip_serializing_if = "is_false")]
     pub path_truncated: bool,

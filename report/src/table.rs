@@ -29,7 +29,7 @@ impl<K: Ord, R> Table<K, R> {
         key: K,
         first: impl FnOnce(&K) -> R,
         again: impl FnOnce(&mut R),
-    ) -> Option<&R> {
+    ) -> Option<&mut R> {
         if let Some(index) = self.index.get(&key) {
             again(&mut self.rows[*index]);
             None
@@ -39,7 +39,7 @@ impl<K: Ord, R> Table<K, R> {
         } else {
             self.rows.push(first(&key));
             self.index.insert(key, self.rows.len() - 1);
-            self.rows.last()
+            self.rows.last_mut()
         }
     }
 

@@ -360,6 +360,7 @@ fn fields(
         ("rule", Some(rule(told))),
         ("who", unknown),
         ("file", lost),
+        ("on host", told.host_path.clone()),
         ("stopped by", Some(stopper)),
         (ASKED, raw),
         also(finding, told, rows),

@@ -5,6 +5,7 @@
 
 pub mod group;
 pub mod guard;
+pub mod host_names;
 pub mod limits;
 mod survey;
 mod watch;
@@ -37,6 +38,8 @@ pub struct AttachmentRequest {
     pub group: ForeignGroup,
     /// The process of a runtime that has not started its program: it counts as if it were not there yet.
     pub before_program: Option<u32>,
+    /// The root directory that this runtime is about to give its program, as the host names it.
+    pub root: Option<std::path::PathBuf>,
     /// The time after which the group is let go; without one, when no process of it is left or this process is asked to end.
     pub at_most: Option<Duration>,
     /// Hides credentials in the report and the events.
@@ -215,6 +218,8 @@ fn attempt(
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let mut attached = attachment(request, &limits);
     let (mut processes, groups_below) = group.processes()?;
+    let runtime = request.before_program.zip(request.root.as_deref());
+    sink.name_files(&processes, runtime);
     let had_processes = was_populated || !processes.is_empty();
     processes.retain(|process| Some(*process) != request.before_program);
     let found_count = u64::try_from(processes.len()).unwrap_or(u64::MAX);

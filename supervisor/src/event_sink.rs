@@ -21,6 +21,7 @@ use turnkey_report::{
 };
 
 use self::before_program::BeforeProgram;
+use crate::attachment::host_names::HostNames;
 use crate::layer::GuardedFiles;
 use crate::live::{FollowerListener, LiveFeed};
 use crate::missing_hint::AdvisoryRule;
@@ -69,6 +70,8 @@ pub struct EventSink<'o> {
     others: Option<OtherWatchers>,
     /// The events before the first program of an empty group; `None` once that is started, and in a run.
     before_program: Option<BeforeProgram>,
+    /// The host's names of files; `None` in a run, whose tree is its own.
+    host_names: Option<HostNames>,
 }
 
 /// The summary of a run's events.
@@ -116,6 +119,7 @@ impl<'o> EventSink<'o> {
             alerts: None,
             others: None,
             before_program: None,
+            host_names: None,
         }
     }
 
@@ -222,6 +226,19 @@ impl<'o> EventSink<'o> {
         self.before_program = Some(BeforeProgram::from_policy(policy));
     }
 
+    /// Tells files of a violation by the host's names, too. These processes are there already; `runtime` is one that is going to give its
+    /// program this root directory.
+    pub fn name_files(&mut self, processes: &[u32], runtime: Option<(u32, &Path)>) {
+        let mut names = HostNames::new();
+        if let Some(names) = &mut names {
+            processes.iter().for_each(|pid| names.look_at(*pid, None));
+            if let Some((pid, root)) = runtime {
+                names.look_at(pid, Some(root));
+            }
+        }
+        self.host_names = names;
+    }
+
     /// Hands an event to the detectors, unless it is of a time before the first program.
     fn detect(&mut self, event: &Event) -> bool {
         let mut kills = false;
@@ -261,7 +278,14 @@ impl<'o> EventSink<'o> {
         let (event, is_asked) = (asked.as_ref().unwrap_or(event), asked.is_some());
         let before = self.before_program.as_ref();
         let told = before.map_or(Cow::Borrowed(event), |before| before.told(event));
-        let violation = self.aggregator.push(&told).cloned();
+        if let Some(names) = &mut self.host_names {
+            names.note(event);
+        }
+        let violation = self.aggregator.push(&told).map(|violation| {
+            let names = self.host_names.as_mut().zip(violation.path.as_deref());
+            violation.host_path = names.and_then(|(names, path)| names.find(&event.task, path));
+            violation.clone()
+        });
         if let Some(alerts) = &mut self.alerts {
             alerts.live.event(event, self.aggregator.acting());
             violation

@@ -289,6 +289,12 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
             .is_some_and(|exe| exe.contains("python"))
     );
     assert!(!found["open"].as_array().expect("a list").is_empty());
+    // It waits for its next order, in a call that nobody saw begin.
+    let call = &found["calls"][0];
+    assert_eq!(
+        (&call["call"], &call["arguments"][0]),
+        (&Value::from("read"), &Value::from("0x0"))
+    );
     // It has one number, in the events too.
     let text = std::fs::read_to_string(&events).expect("events are there");
     let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");

@@ -132,6 +132,29 @@ fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
         (121, Some(1)),
         "{said}"
     );
+    assert_eq!(named_by_both(&report), names(directory.path()), "{said}");
+    assert!(
+        said.contains(&format!("on host     {}", names(directory.path())[1])),
+        "{said}"
+    );
+}
+
+/// The file of a container's last violation, as the container names it and as the host does.
+fn named_by_both(report: &Value) -> [String; 2] {
+    let row = report["violations"]
+        .as_array()
+        .and_then(|rows| rows.last())
+        .expect("one");
+    ["path", "host_path"].map(|name| row[name].as_str().unwrap_or_default().to_owned())
+}
+
+/// What [`named_by_both`] is for the container of such a bundle.
+fn names(bundle: &Path) -> [String; 2] {
+    let host = bundle
+        .join("rootfs/etc/shadow")
+        .canonicalize()
+        .expect("it is there");
+    ["/etc/shadow".to_owned(), host.display().to_string()]
 }
 
 expected!(
@@ -184,6 +207,7 @@ fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without(
     let (report, text) = of_the_end(&report);
     assert_eq!(report["status"], "killed_by_policy", "{text}");
     assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
+    assert_eq!(named_by_both(&report), names(directory.path()), "{text}");
     assert_eq!(
         report["attached"]["found_count"], 0,
         "its program had not started"

@@ -54,4 +54,20 @@ pub struct FoundProcess {
     /// The files and sockets that it had open, as /proc/PID/fd says: what it does through them needs no open, which a rule
     /// could be asked about. The first hundred.
     pub open: Vec<String>,
+    /// The system calls that its threads waited in, which may have begun before: no rule was asked about them, and an event tells of
+    /// them at their end at most. The first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<OngoingCall>,
+}
+
+/// A system call that a thread was in when its group was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct OngoingCall {
+    /// The host's id of the thread.
+    pub thread: u32,
+    /// The call by its x86_64 name, or `syscall NUMBER`.
+    pub call: String,
+    /// The six arguments as numbers, such as `0x3`: what they lead to is not known.
+    pub arguments: Vec<String>,
 }

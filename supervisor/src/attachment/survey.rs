@@ -3,7 +3,8 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use turnkey_report::{FoundProcess, KnownProcess, escape};
+use turnkey_policy::syscalls;
+use turnkey_report::{FoundProcess, KnownProcess, OngoingCall, escape};
 
 /// Most processes in a report, and most descriptors of each.
 const MOST: usize = 100;
@@ -31,6 +32,7 @@ fn surveyed(pid: u32) -> SurveyedProcess {
             pid,
             executable: executable.as_deref().map(escape),
             open: descriptors(&process.join("fd")),
+            calls: calls(&process.join("task")),
         },
         known: known(&process, pid, executable),
     }
@@ -79,22 +81,51 @@ fn arguments_in(bytes: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// The texts of the links in such a directory, in the order of the numbers.
-fn descriptors(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let numbers = entries.flatten().filter_map(|entry| {
-        let name = entry.file_name();
-        name.to_str()?.parse::<u32>().ok()
-    });
+/// The numbers that are names in a directory, in their order.
+fn numbers(directory: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
-    let links = numbers.into_iter().take(MOST).filter_map(|number| {
-        let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
-        Some(escape(text.as_os_str().as_bytes()))
-    });
+    numbers
+}
+
+/// The texts of the links in such a directory, in the order of the numbers.
+fn descriptors(directory: &Path) -> Vec<String> {
+    let links = numbers(directory)
+        .into_iter()
+        .take(MOST)
+        .filter_map(|number| {
+            let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
+            Some(escape(text.as_os_str().as_bytes()))
+        });
     links.collect()
+}
+
+/// The system calls that threads wait in, in the order of the threads: such a call may have begun before.
+fn calls(threads: &Path) -> Vec<OngoingCall> {
+    let called = numbers(threads)
+        .into_iter()
+        .take(MOST)
+        .filter_map(|thread| {
+            let text =
+                std::fs::read_to_string(threads.join(thread.to_string()).join("syscall")).ok()?;
+            ongoing(thread, &text)
+        });
+    called.collect()
+}
+
+/// The call of a thread by proc_pid_syscall(5): the number and six arguments, `running` for a thread that does not wait, and -1 for one that
+/// waits in no call.
+fn ongoing(thread: u32, text: &str) -> Option<OngoingCall> {
+    let mut fields = text.split_ascii_whitespace();
+    let number: u32 = fields.next()?.parse().ok()?;
+    let name = syscalls::name(number).map_or_else(|| format!("syscall {number}"), str::to_owned);
+    Some(OngoingCall {
+        thread,
+        call: name,
+        arguments: fields.take(6).map(str::to_owned).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -121,6 +152,18 @@ mod tests {
                 .map(|path| path.into_os_string().into_vec())
         );
         assert!(known.start_ticks > 0);
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_in_a_call() {
+        let waits = ongoing(7, "0 0x3 0x7ffd 0x400 0x0 0x0 0x0 0x7ffc 0x7f3b\n").unwrap();
+        assert_eq!((waits.thread, waits.call.as_str()), (7, "read"));
+        assert_eq!(
+            waits.arguments,
+            ["0x3", "0x7ffd", "0x400", "0x0", "0x0", "0x0"]
+        );
+        assert_eq!(ongoing(7, "running\n"), None);
+        assert_eq!(ongoing(7, "-1 0x7ffc 0x7f3b\n"), None);
     }
 
     #[test]

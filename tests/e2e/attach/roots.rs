@@ -21,6 +21,18 @@ for line in sys.stdin:
         break
 ";
 
+/// A profile in `place` that kills for what becomes of `guarded` in a directory; its path.
+fn guarding(place: &tempfile::TempDir, directory: &str) -> String {
+    let profile = place.path().join("mine.toml");
+    let text = format!(
+        "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"container\"]\n[[rule]]\nid = \"guarded\"\n\
+         on = [\"open\", \"unlink\", \"chmod\", \"link\", \"rename\"]\npath = [\"{directory}/guarded\"]\naction = \"kill\"\n\
+         severity = \"high\"\nwhy = \"it is guarded\"\n"
+    );
+    std::fs::write(&profile, text).expect("a test can write");
+    profile.display().to_string()
+}
+
 #[test]
 fn another_root_directory_takes_no_file_from_its_rule() {
     for act in ["read", "cwd", "unlink", "chmod", "link", "rename"] {
@@ -28,21 +40,14 @@ fn another_root_directory_takes_no_file_from_its_rule() {
         let root = place.path().display().to_string();
         let guarded = place.path().join("guarded");
         std::fs::write(&guarded, "guarded").unwrap();
-        let profile = place.path().join("mine.toml");
-        let text = format!(
-            "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"container\"]\n[[rule]]\nid = \"guarded\"\n\
-             on = [\"open\", \"unlink\", \"chmod\", \"link\", \"rename\"]\npath = [\"{root}/guarded\"]\naction = \"kill\"\n\
-             severity = \"high\"\nwhy = \"it is guarded\"\n"
-        );
-        std::fs::write(&profile, text).unwrap();
+        let profile = guarding(&place, &root);
         let group = OthersGroup::new();
         let program = |act| Others::start_with(&group.path, BELOW_ANOTHER_ROOT, &[&root, act]);
 
         let mut control = program("read");
         assert_eq!(control.ask("go"), "guarded", "the control");
         assert_eq!(control.end(), None);
-        let profile = profile.to_str().unwrap();
-        let attached = Attached::to(&["--cgroup", &group.name], &["--profile", profile]);
+        let attached = Attached::to(&["--cgroup", &group.name], &["--profile", &profile]);
         let mut others = program(act);
         assert_eq!(others.ask("go"), "", "{act}: it died of it");
         assert_eq!(others.end(), Some(libc::SIGKILL), "{act}");
@@ -51,6 +56,69 @@ fn another_root_directory_takes_no_file_from_its_rule() {
         assert!(
             broken(&report).contains(&"guarded"),
             "{act}: {}: {said}",
+            report["violations"]
+        );
+    }
+}
+
+/// Does to `guarded` in its first argument, by a tree of mounts that is mounted nowhere, what the second says: it is a copy, or one that
+/// was let go while it was in use.
+const IN_A_TREE_OF_ITS_OWN: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+AT_FDCWD, CLONE, NEWNS, BIND, PRIVATE, DETACH, OPEN_TREE = -100, 1, 0x20000, 4096, 1 << 18, 2, 428
+def check(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), 'a call')
+    return result
+directory, tree, act = (word.encode() for word in sys.argv[1:4])
+for line in sys.stdin:
+    if line.startswith('go'):
+        check(libc.unshare(NEWNS))
+        check(libc.mount(None, b'/', None, PRIVATE | 16384, None))
+        if tree == b'copy':
+            top = check(libc.syscall(OPEN_TREE, AT_FDCWD, directory, CLONE))
+        else:
+            check(libc.mount(directory, directory, None, BIND, None))
+            top = os.open(directory, os.O_PATH)
+            check(libc.umount2(directory, DETACH))
+        acts = {b'read': lambda: os.read(os.open('guarded', os.O_RDONLY, dir_fd=top), 9).decode(),
+                b'unlink': lambda: os.unlink('guarded', dir_fd=top),
+                b'rename': lambda: os.rename('guarded', 'other', src_dir_fd=top, dst_dir_fd=top)}
+        print(acts[act](), flush=True)
+    else:
+        break
+";
+
+/// Nobody's mount namespace has the tree, so that no name of it begins there; the file is that of the rule all the same.
+#[test]
+fn a_tree_that_is_mounted_nowhere_takes_no_file_from_its_rule() {
+    for (tree, act) in [
+        ("copy", "read"),
+        ("copy", "unlink"),
+        ("let go", "read"),
+        ("let go", "rename"),
+    ] {
+        let place = scratch();
+        let root = place.path().display().to_string();
+        std::fs::write(place.path().join("guarded"), "guarded").unwrap();
+        let profile = guarding(&place, &root);
+        let group = OthersGroup::new();
+        let program =
+            |act| Others::start_with(&group.path, IN_A_TREE_OF_ITS_OWN, &[&root, tree, act]);
+
+        let mut control = program("read");
+        assert_eq!(control.ask("go"), "guarded", "the control");
+        assert_eq!(control.end(), None);
+        let attached = Attached::to(&["--cgroup", &group.name], &["--profile", &profile]);
+        let mut others = program(act);
+        assert_eq!(others.ask("go"), "", "{tree}, {act}: it died of it");
+        assert_eq!(others.end(), Some(libc::SIGKILL), "{tree}, {act}");
+        let (code, report, said) = attached.end();
+        assert_eq!(code, 121, "{tree}, {act}: {said}");
+        assert!(
+            broken(&report).contains(&"guarded"),
+            "{tree}, {act}: {}: {said}",
             report["violations"]
         );
     }

@@ -60,6 +60,9 @@ pub struct AttachArguments {
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
     #[arg(long, hide = true, requires = "pid")]
     pub before_program: bool,
+    /// The root directory that this runtime is going to give its program
+    #[arg(long, hide = true, requires = "before_program", value_name = "DIR")]
+    pub rootfs: Option<PathBuf>,
     /// The residence of the monitor's programs.
     #[command(flatten)]
     pub residence: ResidenceArguments,

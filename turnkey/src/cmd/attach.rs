@@ -45,6 +45,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     let request = AttachmentRequest {
         group,
         before_program: arguments.target.pid.filter(|_| arguments.before_program),
+        root: arguments.rootfs.clone(),
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
         residence: arguments.residence.chosen(),

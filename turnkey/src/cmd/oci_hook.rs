@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -28,6 +28,8 @@ struct ContainerState {
     id: String,
     #[serde(default)]
     pid: u32,
+    #[serde(default)]
+    bundle: PathBuf,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
@@ -78,10 +80,23 @@ fn attach(
         .args(["--profile", profile])
         .arg("--report")
         .arg(arguments.reports.join(format!("{}.json", state.id)));
+    if let Some(root) = root(&state.bundle) {
+        command.arg("--rootfs").arg(root);
+    }
     if !arguments.may_outlive_watcher {
         command.arg("--required");
     }
     command
+}
+
+/// The container's root directory, as the host names it (`root.path`, OCI runtime specification, "Configuration"); `None` where its bundle
+/// does not say, which costs no more than the host's names of files.
+#[expect(clippy::disallowed_methods, reason = "the runtime has just read it")]
+fn root(bundle: &Path) -> Option<PathBuf> {
+    let text = std::fs::read(bundle.join("config.json")).ok()?;
+    let settings: serde_json::Value = serde_json::from_slice(&text).ok()?;
+    let root = bundle.join(settings["root"]["path"].as_str()?);
+    root.canonicalize().ok()
 }
 
 /// The profile of the container: what its annotation says, where the hook's own command leaves it the choice. Whoever makes
@@ -145,6 +160,7 @@ mod tests {
                 annotations,
                 id: "web".to_owned(),
                 pid: 1,
+                bundle: "/b".into(),
             };
             assert!(
                 profile(&state, &arguments).is_err(),
