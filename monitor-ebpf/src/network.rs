@@ -146,7 +146,11 @@ impl Internet {
         self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
         // Of other calls the verifier is to know that they are not.
         if what == act::CONNECT {
-            let is_unheard = is_own && !is_heard && copy.socket_type == SOCK_STREAM;
+            // An address of another family the kernel refuses as such, behind this hook: tcp_v4_connect() of net/ipv4/tcp_ipv4.c.
+            let is_unheard = is_own
+                && !is_heard
+                && copy.socket_type == SOCK_STREAM
+                && read::family_asked(context) == copy.family;
             self.is_unheard = verifier::unknown(u64::from(is_unheard)) != 0;
         }
         self

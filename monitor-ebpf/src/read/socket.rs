@@ -87,6 +87,13 @@ fn network_of_task() -> u64 {
 /// The whole `struct bpf_sock_tuple` of IPv6 as words: source, destination, and both ports in the last.
 pub type Tuple = [u32; 9];
 
+/// The family of the address that a call gave, which may not be that of its socket.
+#[inline(always)]
+pub fn family_asked(address: *mut bpf_sock_addr) -> u32 {
+    // SAFETY: the context is the kernel's.
+    unsafe { (*address).user_family }
+}
+
 /// True when a socket of the calling socket's own network namespace takes what is sent to the first `size` bytes of
 /// `tuple`: 12 of IPv4, 36 of IPv6. bpf-helpers(7), bpf_sk_lookup_tcp and bpf_sk_lookup_udp.
 #[inline(always)]
