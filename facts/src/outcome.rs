@@ -116,6 +116,8 @@ pub struct ChangedFile {
     pub size: Option<u64>,
     /// Of the content, lower-case hex, for regular files that are still there and not over the size bound.
     pub sha256: Option<String>,
+    /// True for a file whose content is as if it had been encrypted: it had a structure before, and has none now.
+    pub scrambled: bool,
 }
 
 /// A kind of change to a file.

@@ -1,7 +1,7 @@
 //! Courses of acts as findings, and findings that the profile accepts.
 
 use turnkey_analysis::behaviour::{End, Found, Step};
-use turnkey_facts::{Limit, MetLimit, Usage};
+use turnkey_facts::{ChangedFile, Limit, MetLimit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
@@ -25,6 +25,7 @@ pub fn end(
     usage: Option<&Usage>,
     met: &[MetLimit],
     disk: Option<&String>,
+    changed: &[ChangedFile],
 ) -> End {
     let Ending::Ran(ran) = ending else {
         return End::default();
@@ -49,11 +50,13 @@ pub fn end(
     });
     reached.extend(insisted.map(|met| without_advice(limit::words(met.limit, limits, usage))));
     reached.extend(disk.cloned().map(without_advice));
+    let scrambled = changed.iter().filter(|file| file.scrambled);
     End {
         reached,
         bombed: bombed.map(|met| bomb_words(met, limits)),
         refused_tasks: refused.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
+        scrambled: scrambled.map(|file| escape(&file.path)).collect(),
         sent: Vec::new(),
     }
 }

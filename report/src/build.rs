@@ -159,6 +159,7 @@ impl Report {
             inputs.usage.as_ref(),
             inputs.met,
             disk.as_ref(),
+            inputs.files_changed,
         );
         end.sent = sinkhole
             .as_ref()
@@ -460,6 +461,7 @@ fn changed(file: &facts::ChangedFile) -> ChangedFile {
         change,
         size: file.size,
         sha256: file.sha256.clone(),
+        scrambled: file.scrambled,
     }
 }
 

@@ -515,3 +515,44 @@ fn what_has_one_purpose_is_named_by_it() {
         "system-change",
     );
 }
+
+/// Overwrites each note in place with what each program makes of it.
+const REWRITES: &str = "
+import base64, hashlib, os, sys
+key = os.urandom(32)
+def stream(length):
+    blocks = (hashlib.sha256(key + str(number).encode()).digest() for number in range(length // 32 + 1))
+    return b''.join(blocks)[:length]
+ways = {
+    'cipher': lambda text: bytes(one ^ other for one, other in zip(text, stream(len(text)))),
+    'base64': lambda text: base64.b64encode(ways['cipher'](text)),
+    'xor': lambda text: bytes(one ^ 0x5a for one in text),
+    'upper': lambda text: text.upper(),
+    'wide': lambda text: text.decode().encode('utf-16'),
+}
+for name in sorted(os.listdir('.')):
+    text = open(name, 'rb').read()
+    open(name, 'wb').write(ways[sys.argv[1]](text))
+";
+
+#[test]
+fn files_that_are_encrypted_under_their_own_names_are_a_mass_change() {
+    let rewritten = |way: &str| {
+        let run = observed();
+        for number in 0..5 {
+            let text =
+                format!("Note {number}: nothing of this is secret, and all of it is mine.\n")
+                    .repeat(9);
+            std::fs::write(run.path().join(format!("note{number}.txt")), text).unwrap();
+        }
+        run.run(&["/usr/bin/python3", "-c", REWRITES, way])
+    };
+    for way in ["cipher", "base64", "xor"] {
+        let ran = rewritten(way);
+        is_named(&ran, "mass-change");
+        ran.expect(ran.stderr.contains("5 files that were there"), way);
+    }
+    for way in ["upper", "wide"] {
+        is_nothing(&rewritten(way));
+    }
+}

@@ -22,6 +22,8 @@ pub struct End {
     /// The wall clock ended the run, and it had used less than a hundredth of that time on a
     /// processor; in words.
     pub idle: Option<String>,
+    /// The files that were there and are as if they had been encrypted.
+    pub scrambled: Vec<String>,
     /// The secrets that a sinkhole took, each sending in words.
     pub sent: Vec<String>,
 }

@@ -3,6 +3,8 @@
 //!
 //! Files of known classes that lose name and ending for another ending, the same for all, count as well.
 //!
+//! So do files that were there, under whatever names, when their content was one with a structure and is like random bytes in the end.
+//!
 //! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 use super::act::{ObservedAct, Operation};
 use super::mass::{OTHERS, class};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, End, Sighting, Step};
 
 /// Files with the same new ending that are many.
 const MANY: usize = 6;
@@ -22,6 +24,8 @@ const WITH_NOTE: usize = 3;
 const MANY_SCRAMBLED: usize = 12;
 /// The mark of their ending, which no ending has.
 const SCRAMBLED: &[u8] = b"/";
+/// Files that are as if they had been encrypted, under their own names.
+const SCRAMBLED_IN_PLACE: usize = 3;
 /// Files that are remembered.
 const FILES: usize = 4096;
 
@@ -89,6 +93,24 @@ impl Detector for Ransom {
             _ => return,
         }
         self.look(act, tell);
+    }
+
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        let files = &end.scrambled;
+        if files.len() < SCRAMBLED_IN_PLACE {
+            return;
+        }
+        let shown = files.iter().take(SCRAMBLED_IN_PLACE);
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        let what = format!(
+            "{} files that were there have content like random bytes now: {}, …",
+            files.len(),
+            shown.join(", ")
+        );
+        tell(Sighting::new(
+            Behaviour::MassChange,
+            vec![Step::of_run(what)],
+        ));
     }
 }
 

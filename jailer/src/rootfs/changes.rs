@@ -3,6 +3,8 @@
 //! The tree is hostile: it may hold FIFOs, devices, symlinks anywhere, a million files, names with
 //! any byte. Nothing is followed, only regular files are opened, and every walk is bounded.
 
+mod content;
+
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,6 +13,7 @@ use nix::dir::Dir;
 use nix::sys::stat::{FileStat, fstatat};
 use sha2::{Digest, Sha256};
 
+use self::content::ByteCounts;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::{OverlaySides, WrittenPlace};
 use crate::sys;
@@ -72,7 +75,7 @@ struct ChangesWalk<'a> {
     room: usize,
 }
 
-impl ChangesWalk<'_> {
+impl<'a> ChangesWalk<'a> {
     fn directory(&mut self, directory: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) {
         let Some(mut listing) = listing(directory) else {
             return;
@@ -98,7 +101,8 @@ impl ChangesWalk<'_> {
         let Ok(stat) = fstatat(directory, name, nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW) else {
             return;
         };
-        let existed = self.existed(path);
+        let before = self.before(path);
+        let existed = before.is_some();
         let change = if is_whiteout(&stat) {
             Change::Deleted
         } else if existed {
@@ -109,7 +113,10 @@ impl ChangesWalk<'_> {
         let is_directory = stat.st_mode & libc::S_IFMT == libc::S_IFDIR;
         // A directory that was there is only in the way to what changed inside it.
         if !(is_directory && existed) {
-            self.record(|| describe(directory, name, path, change, &stat), path);
+            self.record(
+                || describe((directory, name), path, change, &stat, before),
+                path,
+            );
         }
         if !is_directory {
             return;
@@ -131,25 +138,24 @@ impl ChangesWalk<'_> {
         }
     }
 
-    fn existed(&self, path: &[u8]) -> bool {
+    /// The file that was at a path before the run, whatever it is.
+    fn before(&self, path: &[u8]) -> Option<EarlierFile<'a>> {
         let inside = path.get(self.above..).unwrap_or_default();
         let inside = inside.strip_prefix(b"/").unwrap_or(inside);
-        let Ok(path) = CString::new(inside) else {
-            return false;
-        };
+        let path = CString::new(inside).ok()?;
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
         for side in self.above_lower.into_iter().flatten().chain([self.lower]) {
             match sys::open_beneath(side, &path, flags, 0) {
                 Ok(shown) => {
-                    let stat = nix::sys::stat::fstat(&shown);
-                    return stat.is_ok_and(|stat| !is_whiteout(&stat));
+                    let stat = nix::sys::stat::fstat(&shown).ok()?;
+                    return (!is_whiteout(&stat)).then_some(EarlierFile { side, path });
                 }
                 // A mark stands on the way, or a file: what lies below is hidden.
-                Err(nix::errno::Errno::ENOTDIR) => return false,
+                Err(nix::errno::Errno::ENOTDIR) => return None,
                 Err(_) => {}
             }
         }
-        false
+        None
     }
 }
 
@@ -159,11 +165,11 @@ pub(crate) fn is_whiteout(stat: &FileStat) -> bool {
 }
 
 fn describe(
-    directory: BorrowedFd<'_>,
-    name: &CStr,
+    (directory, name): (BorrowedFd<'_>, &CStr),
     path: &[u8],
     change: Change,
     stat: &FileStat,
+    before: Option<EarlierFile<'_>>,
 ) -> ChangedFile {
     let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
     let size = if regular {
@@ -172,39 +178,71 @@ fn describe(
         None
     };
     let digested = size.filter(|size| *size <= LARGEST_DIGESTED);
-    let sha256 = digested.and_then(|_| digest(directory, name));
+    let content = digested.and_then(|_| ContentDigest::of_file(directory, name));
+    let scrambled = content.as_ref().is_some_and(|after| {
+        let before = before.and_then(|file| file.counts());
+        before.is_some_and(|before| before.is_scrambled_by(&after.counts))
+    });
     ChangedFile {
         path: path.to_vec(),
         change,
         size,
-        sha256,
+        sha256: content.map(ContentDigest::hex),
+        scrambled,
     }
 }
 
-fn digest(directory: BorrowedFd<'_>, name: &CStr) -> Option<String> {
-    let file: OwnedFd = sys::open_beneath(
-        directory,
-        name,
-        libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK,
-        0,
-    )
-    .ok()?;
-    let mut hash = Sha256::new();
-    std::io::copy(&mut std::fs::File::from(file), &mut HashWriter(&mut hash)).ok()?;
-    Some(
-        hash.finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
-    )
+/// A file that was there before the run: a side of the overlay, and the path below it.
+struct EarlierFile<'a> {
+    side: BorrowedFd<'a>,
+    path: CString,
 }
 
-struct HashWriter<'a>(&'a mut Sha256);
+impl EarlierFile<'_> {
+    /// Its bytes, if it is a regular file and not too large.
+    fn counts(&self) -> Option<ByteCounts> {
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let place = sys::open_beneath(self.side, &self.path, libc::O_PATH | libc::O_NOFOLLOW, 0);
+        let stat = nix::sys::stat::fstat(place.ok()?).ok()?;
+        let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        if !is_regular || u64::try_from(stat.st_size).ok()? > LARGEST_DIGESTED {
+            return None;
+        }
+        let file = sys::open_beneath(self.side, &self.path, flags, 0).ok()?;
+        let mut counts = ByteCounts::default();
+        std::io::copy(&mut std::fs::File::from(file), &mut counts).ok()?;
+        Some(counts)
+    }
+}
 
-impl std::io::Write for HashWriter<'_> {
+/// The digest and the bytes of a file's content.
+struct ContentDigest {
+    hash: Sha256,
+    counts: ByteCounts,
+}
+
+impl ContentDigest {
+    fn of_file(directory: BorrowedFd<'_>, name: &CStr) -> Option<ContentDigest> {
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file: OwnedFd = sys::open_beneath(directory, name, flags, 0).ok()?;
+        let mut content = ContentDigest {
+            hash: Sha256::new(),
+            counts: ByteCounts::default(),
+        };
+        std::io::copy(&mut std::fs::File::from(file), &mut content).ok()?;
+        Some(content)
+    }
+
+    fn hex(self) -> String {
+        let bytes = self.hash.finalize();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl std::io::Write for ContentDigest {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
+        self.hash.update(bytes);
+        self.counts.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

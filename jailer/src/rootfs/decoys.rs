@@ -73,6 +73,7 @@ mod tests {
             change: Change::Added,
             size: None,
             sha256: content.map(|content| hex(&Sha256::digest(content))),
+            scrambled: false,
         }
     }
 

@@ -28,4 +28,7 @@ pub struct ChangedFile {
     /// Of the content, for regular files that are still there and not too large.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
     pub sha256: Option<String>,
+    /// True for a file that was there and whose content is as if it had been encrypted: it had a structure before, and has none now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scrambled: bool,
 }

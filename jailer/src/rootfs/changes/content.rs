@@ -1,0 +1,170 @@
+//! The look of a file's content: text, something with a structure of its own, or bytes like random ones, as encryption makes them.
+
+use std::io::Write;
+
+/// Content that is too short tells nothing.
+const SHORTEST: u64 = 64;
+/// Standard deviations from what random bytes have on average.
+const DEVIATIONS: f64 = 6.0;
+/// Bytes that a cipher's header or padding may add to a file's length.
+const PADDING: u64 = 64;
+
+/// Encodings in which encrypted content is written, by their digits: hexadecimal, and base64 in both alphabets.
+const ENCODINGS: [&[u8]; 2] = [
+    b"0123456789abcdefABCDEF",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_",
+];
+
+/// Counts how often each byte occurs in what is written to it.
+#[derive(Clone, Debug)]
+pub struct ByteCounts([u64; 256]);
+
+impl Default for ByteCounts {
+    fn default() -> Self {
+        Self([0; 256])
+    }
+}
+
+impl Write for ByteCounts {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for byte in bytes {
+            self.0[usize::from(*byte)] += 1;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ByteCounts {
+    /// True when a file with this content before has `after` now as if it had been encrypted: it is like random bytes and was not, or it
+    /// was text and is none, of the same length.
+    pub fn is_scrambled_by(&self, after: &ByteCounts) -> bool {
+        let (old, new) = (self.length(), after.length());
+        if old < SHORTEST || new < SHORTEST || self.is_random() {
+            return false;
+        }
+        let is_as_long = new >= old && new - old <= PADDING;
+        after.is_random() || is_as_long && self.is_text() && !after.is_text()
+    }
+
+    fn length(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// True for content without the bytes that no text has, but for one in a hundred.
+    fn is_text(&self) -> bool {
+        let is_control = |byte: usize| byte < 32 && !matches!(byte, 9 | 10 | 12 | 13 | 27);
+        let counts = self.0.iter().enumerate();
+        let others: u64 = counts
+            .filter(|(byte, _)| is_control(*byte) || *byte >= 127)
+            .map(|(_, count)| count)
+            .sum();
+        others * 100 <= self.length()
+    }
+
+    /// True for bytes that all occur alike often, or digits of an encoding of such ones.
+    fn is_random(&self) -> bool {
+        let all: Vec<u64> = self.0.to_vec();
+        is_even(&all) || ENCODINGS.iter().any(|digits| self.is_random_in(digits))
+    }
+
+    fn is_random_in(&self, digits: &[u8]) -> bool {
+        let used: Vec<u64> = digits
+            .iter()
+            .map(|digit| self.0[usize::from(*digit)])
+            .collect();
+        let layout: u64 = b"\r\n=".iter().map(|byte| self.0[usize::from(*byte)]).sum();
+        // Of two ways to write a digit a file has one.
+        let used: Vec<u64> = used.into_iter().filter(|count| *count > 0).collect();
+        let is_all = used.iter().sum::<u64>() + layout == self.length();
+        is_all && matches!(used.len(), 16 | 64) && is_even(&used)
+    }
+}
+
+/// Pearson's test, whose statistic is `n - 1` on average for n values that are equally likely, with a variance of about `2 (n - 1)`.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of bytes, of which a float has enough"
+)]
+fn is_even(counts: &[u64]) -> bool {
+    let sum: u64 = counts.iter().sum();
+    let expected = sum as f64 / counts.len() as f64;
+    let statistic: f64 = counts
+        .iter()
+        .map(|count| (*count as f64 - expected).powi(2) / expected)
+        .sum();
+    let average = counts.len() as f64 - 1.0;
+    sum > 0 && statistic < average + DEVIATIONS * (2.0 * average).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(bytes: &[u8]) -> ByteCounts {
+        let mut counts = ByteCounts::default();
+        counts.write_all(bytes).unwrap();
+        counts
+    }
+
+    /// Bytes of xorshift64, which are like random ones.
+    fn random(length: usize) -> Vec<u8> {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        (0..length).map(|_| next().to_le_bytes()[3]).collect()
+    }
+
+    fn letter() -> Vec<u8> {
+        let line = "Dear Ada, the figures of the third quarter are 1041, 2387 and 977; the rest follows.\n";
+        line.repeat(30).into_bytes()
+    }
+
+    #[test]
+    fn what_was_a_letter_and_is_like_random_bytes_is_scrambled() {
+        let before = counts(&letter());
+        for length in [64, 200, 2_000, 100_000] {
+            assert!(before.is_scrambled_by(&counts(&random(length))), "{length}");
+        }
+        let hex: String = random(600)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert!(before.is_scrambled_by(&counts(hex.as_bytes())));
+        let digits = ENCODINGS[1];
+        let base64: Vec<u8> = random(900)
+            .iter()
+            .map(|byte| digits[usize::from(byte % 64)])
+            .collect();
+        assert!(before.is_scrambled_by(&counts(&base64)));
+        let xor: Vec<u8> = letter().iter().map(|byte| byte ^ 0xA5).collect();
+        assert!(before.is_scrambled_by(&counts(&xor)));
+    }
+
+    #[test]
+    fn what_was_rewritten_packed_already_or_made_binary_is_not() {
+        let (text, packed) = (counts(&letter()), counts(&random(5_000)));
+        let upper = letter().to_ascii_uppercase();
+        assert!(!text.is_scrambled_by(&counts(&upper)));
+        assert!(
+            !packed.is_scrambled_by(&counts(&random(6_000))),
+            "it was so before"
+        );
+        let wide: Vec<u8> = letter().iter().flat_map(|byte| [*byte, 0]).collect();
+        assert!(!text.is_scrambled_by(&counts(&wide)), "UTF-16");
+        let program: Vec<u8> = (0..9_000_u32)
+            .flat_map(|it| (it / 7).to_le_bytes())
+            .collect();
+        assert!(!text.is_scrambled_by(&counts(&program)));
+        assert!(!text.is_scrambled_by(&counts(b"")), "it was truncated");
+        let numbers: String = (0..700).map(|number| number.to_string()).collect();
+        assert!(!text.is_scrambled_by(&counts(numbers.as_bytes())));
+    }
+}
