@@ -223,4 +223,17 @@ mod tests {
         let optional = |list| packages.needs(&[list]).iter().any(|need| need.optional);
         assert!(optional(Reports) && !optional(Build) && !optional(Examples));
     }
+
+    /// Of .cargo/config.toml, by which xtask itself is linked.
+    #[test]
+    fn without_a_compiler_the_linker_says_what_to_install() {
+        let linker = concat!(env!("CARGO_MANIFEST_DIR"), "/../.cargo/cc");
+        let asked = std::process::Command::new(linker)
+            .env("PATH", "/nowhere")
+            .output()
+            .unwrap();
+        assert_eq!(asked.status.code(), Some(1));
+        let said = String::from_utf8(asked.stderr).unwrap();
+        assert!(said.contains("apt-get install gcc libc6-dev"), "{said}");
+    }
 }
