@@ -2,6 +2,7 @@
 
 use turnkey_expectations::expected;
 
+mod installers;
 mod others;
 mod variables;
 
