@@ -274,7 +274,10 @@ fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Deci
     }
     // From another directory a symlink leads elsewhere. Who learns no more than its name takes the strictest rule there is.
     let folder = |name: &str| name.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-    decided.is_open |= act.is_done && act.carries && folder(old) != folder(new);
+    let is_apart = act.is_done && folder(old) != folder(new);
+    // Behind a directory that may be a symlink nobody finds what was moved.
+    let is_found = [old, new].iter().all(|name| is_in_a_sure_folder(name));
+    decided.is_open |= is_apart && (act.carries || !is_found);
     // What was not renamed may be no directory.
     if act.access == ["rename"] && act.is_done && !are_alike_below(old, new) {
         let lost = below(old).into_iter().map(away);
@@ -293,9 +296,7 @@ fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
         (false, None) => return decided.add(Elsewhere),
     };
     // Behind a directory that may be a symlink, a relative one starts from nobody knows where.
-    let surely = ["/workspace", "/tmp"];
-    let folder = own.and_then(|own| own.rsplit_once('/'));
-    decided.is_open |= !is_absolute && folder.is_some_and(|(folder, _)| !surely.contains(&folder));
+    decided.is_open |= !is_absolute && own.is_some_and(|own| !is_in_a_sure_folder(own));
     let path = normal(&whole);
     let ask = |place| {
         if is_absolute {
@@ -322,6 +323,12 @@ fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
     } else {
         decided.told.extend(told.must);
     }
+}
+
+/// True for a name in a directory that is certainly no symlink.
+fn is_in_a_sure_folder(name: &str) -> bool {
+    let folder = name.rsplit_once('/').map(|(folder, _)| folder);
+    folder.is_none_or(|folder| ["/workspace", "/tmp"].contains(&folder))
 }
 
 /// Without `.`, `..` and doubled slashes, by the letters.
