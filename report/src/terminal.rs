@@ -312,7 +312,11 @@ impl<W: Write> Page<'_, W> {
             score => format!(", risk score {score}"),
         };
         let word = self.painted(word, paint);
-        self.line(&format!("turnkey: {word} — {}{score}", ending(report)))
+        let served = report.served.as_ref();
+        let served = served.map(|served| format!(", by the {}", served.in_words()));
+        let served = served.unwrap_or_default();
+        let ending = ending(report);
+        self.line(&format!("turnkey: {word} — {ending}{score}{served}"))
     }
 
     fn head(&mut self, text: &str) -> io::Result<()> {

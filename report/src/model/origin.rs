@@ -15,6 +15,13 @@ pub struct ServedFor {
     pub lowered: Vec<LoweredLimit>,
 }
 
+impl ServedFor {
+    /// The service, and for whom it made the run.
+    pub fn in_words(&self) -> String {
+        format!("service for user {}, group {}", self.user, self.group)
+    }
+}
+
 /// A limit of a run that is smaller than the profile's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
