@@ -312,10 +312,7 @@ impl<W: Write> Page<'_, W> {
             score => format!(", risk score {score}"),
         };
         let word = self.painted(word, paint);
-        let served = report.served.as_ref();
-        let served = served.map(|served| format!(", by the {}", served.in_words()));
-        let served = served.unwrap_or_default();
-        let ending = ending(report);
+        let (ending, served) = (ending(report), report.served_in_words());
         self.line(&format!("turnkey: {word} — {ending}{score}{served}"))
     }
 

@@ -23,7 +23,7 @@ pub struct FileStamp {
     pub changed: (i64, i64),
 }
 
-/// What is known of a file when all its data is written.
+/// The facts on a file that are known when all its data is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEnd {
     /// Bytes, holes included.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Report;
+
 /// The user for whom the service made a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
@@ -19,6 +21,15 @@ impl ServedFor {
     /// The service, and for whom it made the run.
     pub fn in_words(&self) -> String {
         format!("service for user {}, group {}", self.user, self.group)
+    }
+}
+
+impl Report {
+    /// The same behind other words; nothing for a run of the caller's own.
+    pub(crate) fn served_in_words(&self) -> String {
+        let served = self.served.as_ref();
+        let words = served.map(|served| format!(", by the {}", served.in_words()));
+        words.unwrap_or_default()
     }
 }
 

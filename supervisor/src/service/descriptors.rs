@@ -28,9 +28,9 @@ pub struct CallerDescriptors {
 /// The descriptors that a request has besides those of every run, in this order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedDescriptors {
-    /// What takes the events.
+    /// True with a descriptor that takes the events.
     pub events: bool,
-    /// The connection of an export.
+    /// True with the connection of an export.
     pub export: bool,
 }
 

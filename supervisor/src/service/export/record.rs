@@ -41,15 +41,15 @@ pub enum ExportRecord {
 /// The answer to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportAnswer {
-    /// It is done.
+    /// The step is done.
     Done,
     /// There is no such file.
     Unknown,
-    /// It failed.
+    /// The step failed.
     Failed(Errno),
-    /// It begins, at these places.
+    /// The export begins, at these places.
     Opened(ExportedPlaces),
-    /// Nothing is exported, for this reason.
+    /// The reason why nothing is exported.
     Refused(String),
 }
 
@@ -152,7 +152,7 @@ impl ExportAnswer {
             }
             ExportAnswer::Refused(text) => {
                 let most = text.floor_char_boundary(MOST_DATA);
-                bytes(5, &[], text[..most].as_bytes())
+                bytes(5, &[], &text.as_bytes()[..most])
             }
         }
     }
