@@ -125,6 +125,18 @@ impl Exported {
         }
     }
 
+    /// The result of an export whose files came to no place in the end.
+    #[must_use]
+    pub fn put_nowhere(self) -> Exported {
+        Exported {
+            files: 0,
+            bytes: 0,
+            symlinks: 0,
+            leading_out: Vec::new(),
+            ..self
+        }
+    }
+
     /// Notes that something stayed behind; only the first thousand are listed.
     pub fn skip(&mut self, path: &[u8], reason: Reason) {
         self.lost |= reason.is_loss();

@@ -10,6 +10,7 @@ mod bpftrace;
 mod cost;
 mod events;
 mod findings;
+mod flat;
 mod floor;
 mod goals;
 mod kill;
@@ -87,6 +88,8 @@ enum PartName {
     Scale,
     /// The traces that many runs leave behind
     Leak,
+    /// Many runs through the service, the last ones beside the first ones
+    Flat,
 }
 
 /// Below the checkout.
@@ -176,6 +179,7 @@ fn measure(bench: &Bench, name: PartName, findings: &mut Findings) -> Result<()>
             events::measure(stage, bench.extent(5, 3), milliseconds, findings)
         }
         PartName::Scale => scale::measure(stage, bench.scale(), peers, floor, findings),
+        PartName::Flat => flat::measure(stage, if bench.quick { 400 } else { 10_000 }, findings),
         PartName::Leak => leak::measure(stage, if bench.quick { 300 } else { 10_000 }, findings),
     }
     .with_context(|| format!("{name:?} could not be measured"))

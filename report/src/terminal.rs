@@ -312,7 +312,8 @@ impl<W: Write> Page<'_, W> {
             score => format!(", risk score {score}"),
         };
         let word = self.painted(word, paint);
-        self.line(&format!("turnkey: {word} — {}{score}", ending(report)))
+        let (ending, served) = (ending(report), report.served_in_words());
+        self.line(&format!("turnkey: {word} — {ending}{score}{served}"))
     }
 
     fn head(&mut self, text: &str) -> io::Result<()> {

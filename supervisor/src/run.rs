@@ -280,10 +280,13 @@ fn attempt(
         let program = request.command[0].to_string_lossy().into_owned();
         return Err(JailError::ExecFailed { program, source }.into());
     }
-    let export = request
-        .export
-        .as_ref()
-        .map(|wanted| wanted.take(&exit, policy));
+    let export = request.export.as_ref().map(|wanted| {
+        wanted.take(
+            &exit,
+            policy,
+            request.served.as_ref().map(|served| served.user),
+        )
+    });
     let was_killed = condemned || course.killed_for_behaviour || course.killed_for_loss;
     let kept = request.layer.as_ref().map(|layer| {
         let run = (was_killed, policy);

@@ -10,6 +10,7 @@ mod allowance;
 mod claim;
 mod client;
 mod descriptors;
+pub mod export;
 mod line;
 pub mod memory;
 mod outputs;
@@ -19,7 +20,7 @@ mod peer;
 pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use claim::{ClaimedPart, RunClaim};
 pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
-pub use descriptors::{CallerDescriptors, RefusedDescriptor};
+pub use descriptors::{CallerDescriptors, RefusedDescriptor, WantedDescriptors};
 pub use line::{LINE_TYPE, PacketLine};
 pub use outputs::UserFile;
 pub use packet::{

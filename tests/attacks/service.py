@@ -258,7 +258,7 @@ WAYS = {
     "another command": words("monitor", "unload", "--all"),
     "the maker's own command": words("serve-run", "--service", "1", "--nice", "0"),
     "no words": words(),
-    "an export": words("run", "--service", "--export", "/tmp/x", "--", "true"),
+    "an export without a connection": words("run", "--service", "--export", "/tmp/x", "--", "true"),
     "a layer": words("run", "--service", "--keep", "x", "--", "true"),
     "a sink": words("run", "--service", "--to", "file:/etc/x", "--", "true"),
     "without a monitor": words("run", "--service", "--unmonitored", "--", "true"),

@@ -9,6 +9,11 @@ macro_rules! of_every_caller {
             exits::standard_input_reaches_the_program
             exits::streams_are_opened_by_their_names
             exits::the_programs_own_status_passes_through
+            export::an_export_into_the_workspace_itself_is_all_or_nothing
+            export::j12_a_symlink_planted_where_the_export_goes_is_refused
+            export::j56_collecting_results_follows_nothing_and_opens_no_door
+            export::the_workspace_as_the_run_left_it_is_exported
+            export::what_comes_out_is_what_was_there
             filesystem::a_path_named_with_read_is_there_and_read_only
             filesystem::j11_proc_carries_every_restriction
             filesystem::j15_no_descriptor_of_the_caller_is_inherited

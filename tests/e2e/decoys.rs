@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use turnkey_expectations::expected;
-use turnkey_tests::{Run, binary, scratch};
+use turnkey_tests::{Run, binary, callers_scratch, scratch};
 
 expected!(
     not_on[ORDINARY_6_12],
@@ -28,7 +28,7 @@ fn run() -> (tempfile::TempDir, Run) {
 #[test]
 fn a_decoy_in_the_workspace_is_found_and_is_no_change() {
     let (_keep, run) = run();
-    let out = scratch();
+    let out = callers_scratch();
     let ran = run
         .file("own", "own")
         .option("--mode observe")

@@ -9,12 +9,13 @@ expected!(
 
 #[path = "export/into.rs"]
 mod into;
+pub use into::an_export_into_the_workspace_itself_is_all_or_nothing;
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use turnkey_tests::{Mount, Ran, Run, as_nobody, outside, scratch};
+use turnkey_tests::{Mount, Ran, Run, as_nobody, callers_scratch, outside, scratch};
 
 /// A run whose export goes to `directory`.
 fn exporting(directory: &Path) -> Run {
@@ -39,8 +40,8 @@ fn reason_of<'r>(ran: &'r Ran, path: &str) -> &'r str {
 }
 
 #[test]
-fn the_workspace_as_the_run_left_it_is_exported() {
-    let above = scratch();
+pub fn the_workspace_as_the_run_left_it_is_exported() {
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out)
         .file("kept.txt", "kept\n")
@@ -72,7 +73,7 @@ fn the_workspace_as_the_run_left_it_is_exported() {
 
 #[test]
 fn only_what_changed_is_exported_when_that_is_asked_for() {
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let run = exporting(&out)
         .option("--export-changes")
@@ -92,7 +93,7 @@ fn only_what_changed_is_exported_when_that_is_asked_for() {
 
 #[test]
 fn a_directory_that_was_made_anew_shows_nothing_of_the_old_one() {
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let run = exporting(&out);
     std::fs::create_dir(run.path().join("d")).unwrap();
@@ -134,7 +135,7 @@ os.link('d/tool', 'd/twin')
 ";
 
 #[test]
-fn j56_collecting_results_follows_nothing_and_opens_no_door() {
+pub fn j56_collecting_results_follows_nothing_and_opens_no_door() {
     let victim = scratch();
     std::fs::write(victim.path().join("secret"), "outside").unwrap();
     let place = victim.path().display().to_string();
@@ -151,7 +152,7 @@ fn j56_collecting_results_follows_nothing_and_opens_no_door() {
         "outside"
     );
 
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out).run(&["python3", "-c", HOSTILE, &place]);
     ran.expect_code(0);
@@ -204,7 +205,7 @@ open('bottom', 'w').write('x')
 fn a_symlink_whose_text_steers_a_terminal_stays_behind() {
     const MAKES: &str =
         r"import os; os.symlink('a\x1b[2Jb', 'steers'); os.symlink('a b\u00e9', 'plain')";
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out).run(&["python3", "-c", MAKES]);
     ran.expect_code(125);
@@ -216,7 +217,7 @@ fn a_symlink_whose_text_steers_a_terminal_stays_behind() {
 }
 
 #[test]
-fn what_comes_out_is_what_was_there() {
+pub fn what_comes_out_is_what_was_there() {
     const MAKES: &str = r"
 import os
 os.mkdir('d'); open('d/tool', 'w').write('x'); os.chmod('d/tool', 0o750)
@@ -226,7 +227,7 @@ with open('sparse', 'wb') as file:
 for name in ['d/tool', 'plain', 'd']: os.utime(name, (1, 1000000000))
 os.utime('link', (1, 1000000000), follow_symlinks=False)
 ";
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out)
         .option("--export-size 1M --quiet")
@@ -262,7 +263,7 @@ os.utime('link', (1, 1000000000), follow_symlinks=False)
 
 #[test]
 fn the_number_of_files_is_a_limit() {
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out)
         .option("--export-files 8 --quiet")
@@ -288,7 +289,7 @@ fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
     let place = made.display().to_string();
     let (_, told) = as_nobody("sh", &["-c", script, &place, AWKWARD]);
     assert_eq!(told, "made\n", "the one is not there, the other still is");
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out)
         .option("--export-size 1M")
@@ -331,8 +332,8 @@ fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
 }
 
 #[test]
-fn j12_a_symlink_planted_where_the_export_goes_is_refused() {
-    let (above, victim) = (scratch(), scratch());
+pub fn j12_a_symlink_planted_where_the_export_goes_is_refused() {
+    let (above, victim) = (callers_scratch(), scratch());
     let out = above.path().join("out");
     symlink(victim.path(), &out).unwrap();
     let ran = exporting(&out).shell("echo x > file");
@@ -345,7 +346,7 @@ fn j12_a_symlink_planted_where_the_export_goes_is_refused() {
 
 #[test]
 fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
-    let above = scratch();
+    let above = callers_scratch();
     let _mount = Mount::new(&["-t", "tmpfs", "-o", "size=64k", "none"], above.path());
     let out = above.path().join("out");
     let ran = exporting(&out).shell("head -c 300000 /dev/zero > big; echo small > small");
@@ -361,7 +362,7 @@ fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
 
 #[test]
 fn a_run_that_could_not_start_leaves_no_directory() {
-    let above = scratch();
+    let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out).run(&["/nowhere/to/be/found"]);
     ran.expect_code(127);

@@ -92,6 +92,56 @@ fn a_service_for_users_without_privileges() {
     walk(include_str!("../../docs/guide/service.md"));
 }
 
+/// The names behind `test=` of the blocks that are not walked.
+const TRIED_ELSEWHERE: [&str; 2] = [
+    "guide::the_group_is_made_as_the_page_has_it",
+    // Of tests/guest, where systemd runs the machine.
+    "packaged::served",
+];
+
+#[test]
+fn every_command_of_the_service_s_page_is_tried() {
+    let page = include_str!("../../docs/guide/service.md");
+    let fences = page.lines().filter_map(|line| line.strip_prefix("```"));
+    let mut tried = 0;
+    for info in fences.step_by(2) {
+        let test = info.strip_prefix("sh test=");
+        tried += usize::from(test.is_some());
+        let is_walked = info.starts_with("console") || info.contains(" file=");
+        let is_known = test.is_some_and(|test| TRIED_ELSEWHERE.contains(&test));
+        // What turnkey prints, quoted.
+        assert!(is_walked || is_known || info == "text", "```{info}");
+    }
+    assert!(tried >= 4, "{tried}");
+}
+
+#[test]
+fn the_group_is_made_as_the_page_has_it() {
+    let page = include_str!("../../docs/guide/service.md");
+    let fence = format!("```sh test={}\n", TRIED_ELSEWHERE[0]);
+    let (_, behind) = page.split_once(&fence).expect("the page has the block");
+    let (commands, _) = behind.split_once("```").expect("it ends");
+    // With files of accounts that no other program of this host sees.
+    let script = format!(
+        "set -e; mkdir etc; cp -a /etc/. etc; mount --bind etc /etc
+         id alice >&2 && exit 9 || useradd --no-create-home alice
+         id -nG alice; {commands}id -nG alice"
+    );
+    let place = scratch();
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .current_dir(place.path())
+        .output()
+        .expect("unshare is part of every system");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(told, "alice\nalice turnkey-users\n", "{output:?}");
+}
+
+expected!(
+    the_group_is_made_as_the_page_has_it: not_on [ORDINARY_6_12, PROGRAMS_6_12],
+    "it has no programs that make accounts"
+);
+
 expected!(
     one_program_in_several_worlds: not_on [ORDINARY_6_12, PROGRAMS_6_12],
     "two dozen runs, which an emulated processor takes minutes for: on this host"

@@ -16,6 +16,7 @@ mod counted;
 mod crowd;
 mod descriptors;
 mod exchanged;
+mod export;
 mod follow;
 mod lifetime;
 mod log;

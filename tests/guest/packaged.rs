@@ -1,5 +1,7 @@
 //! A host that systemd runs, and the package of turnkey on it: what dpkg, systemd and turnkey make of one another.
 
+mod served;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -265,6 +265,17 @@ pub fn unprivileged(test: fn()) {
     UNPRIVILEGED.set(false);
 }
 
+/// A directory as [`scratch`] makes one, which belongs to the caller of this test's runs.
+pub fn callers_scratch() -> tempfile::TempDir {
+    let place = scratch();
+    let served = service::of_this_test().map(|_| SERVED);
+    let caller = served.or(UNPRIVILEGED.get().then_some(NOBODY));
+    if let Some(caller) = caller {
+        hand_over(place.path(), caller);
+    }
+    place
+}
+
 /// Gives a directory and what is in it to a user.
 pub fn hand_over(path: &Path, user: u32) {
     std::os::unix::fs::lchown(path, Some(user), Some(user)).expect("a test runs as root");

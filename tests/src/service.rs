@@ -16,10 +16,38 @@ std::thread_local! {
     static SERVICE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-/// The service of the test that runs in this thread, where it has one.
-pub(crate) fn of_this_test() -> Option<PathBuf> {
-    SERVICE.with_borrow(Clone::clone)
+/// The variable by which every run of every test is by an ordinary user, by way of a service: `cargo xtask test --served`.
+const EVERY_RUN: &str = "TURNKEY_TESTS_SERVED";
+
+std::thread_local! {
+    static OF_EVERY_RUN: RefCell<Option<Service>> = const { RefCell::new(None) };
 }
+
+/// The directory of the service of the test that runs in this thread, where it has one.
+pub(crate) fn of_this_test() -> Option<PathBuf> {
+    SERVICE.with_borrow(Clone::clone).or_else(of_every_run)
+}
+
+/// The service for whatever a test runs, which is started with the first run of its thread, and ends with that.
+fn of_every_run() -> Option<PathBuf> {
+    std::env::var_os(EVERY_RUN)?;
+    OF_EVERY_RUN.with_borrow_mut(|service| {
+        let service = service.get_or_insert_with(|| Service::start(GENEROUS));
+        Some(service.directory())
+    })
+}
+
+/// The configuration of a service that gives whatever tests ask for.
+const GENEROUS: &str =
+    "write = true\nnetworks = [\"none\", \"loopback\", \"allow\", \"sinkhole\", \"host\"]
+[limits]
+memory = \"16G\"
+cpu = \"400%\"
+wall = \"1h\"
+cpu_time = \"1h\"
+[per_user]
+memory = \"20G\"
+";
 
 /// Runs a test again, with every [`crate::Run`] of it by an ordinary user, by way of a service.
 pub fn served(test: fn()) {

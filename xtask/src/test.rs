@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the tests for people who wait: the pure ones and the end-to-end ones on the real kernel, then
 //! in one guest those that only its kernel can run. `--nightly` runs here what takes longer.
 
+mod served;
 mod times;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct TestArguments {
     /// Also the tests of this host that take longer, the examples in the documentation, and the fuzzer for a while
     #[arg(long)]
     nightly: bool,
+    /// Instead of all tests the end-to-end ones, with every run by a service for an ordinary user
+    #[arg(long, conflicts_with_all = ["nightly", "filters"])]
+    served: bool,
     /// Filters and options of `cargo nextest run`; with any, these tests alone, here
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     filters: Vec<OsString>,
@@ -54,6 +58,10 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
         let nextest = nextest(turnkey, "run");
         return command::become_it(loaded_once(turnkey, nextest).args(&arguments.filters));
     }
+    if arguments.served {
+        let turnkey = workspace::build_tests()?.turnkey;
+        return served::run(&turnkey, &listing(&turnkey)?);
+    }
     let mut times = Times::read();
     eprintln!(
         "first turnkey and its tests are built{}; then the tests of this host run{}",
@@ -66,9 +74,7 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
     );
     let built = times.take("build", workspace::build_tests_of_guests)?;
     let turnkey = &built.turnkey;
-    let listing = read(&command::output(
-        nextest(turnkey, "list").args(["--message-format", "json"]),
-    )?)?;
+    let listing = listing(turnkey)?;
     refuse_unrun(&listing)?;
     let named = listing.names();
     let words = Words::ask(listing.binaries())?;
@@ -219,6 +225,11 @@ struct Case {
 #[derive(Deserialize)]
 struct FilterMatch {
     status: String,
+}
+
+fn listing(turnkey: &Path) -> Result<Listing> {
+    let mut list = nextest(turnkey, "list");
+    read(&command::output(list.args(["--message-format", "json"]))?)
 }
 
 fn read(listing: &str) -> Result<Listing> {

@@ -18,23 +18,41 @@ pub fn copy(
     stat: &FileStat,
     room: u64,
 ) -> Result<u64, Reason> {
-    let mut source = file(from)?;
     let mut made = file(to)?;
-    let size = stat.st_size;
+    let written = copy_data(from, stat.st_size, room, |source, at, length| {
+        piece(source, &mut made, at, length)
+    })?;
+    ftruncate(to, stat.st_size).map_err(Reason::Unwritable)?;
+    Ok(written)
+}
+
+/// Has `put` copy each piece of data of a file, at most `room` bytes of it. The answer is the bytes of data.
+pub fn copy_data(
+    from: BorrowedFd<'_>,
+    size: i64,
+    room: u64,
+    mut put: impl FnMut(&mut File, u64, u64) -> Result<u64, Errno>,
+) -> Result<u64, Reason> {
+    let mut source = file(from)?;
     let (mut at, mut written) = (0, 0);
     while let Some((start, end)) = next_data(from, at, size)? {
         let length = u64::try_from(end - start).unwrap_or(0);
         if written + length > room {
             return Err(Reason::Size);
         }
-        let start = SeekFrom::Start(u64::try_from(start).unwrap_or(0));
-        let both = source.seek(start).and(made.seek(start));
-        let copied = both.and_then(|_| io::copy(&mut (&mut source).take(length), &mut made));
-        written += copied.map_err(unwritable)?;
+        let start = u64::try_from(start).unwrap_or(0);
+        written += put(&mut source, start, length).map_err(Reason::Unwritable)?;
         at = end;
     }
-    ftruncate(to, size).map_err(Reason::Unwritable)?;
     Ok(written)
+}
+
+/// Copies one piece to the same place of another file.
+pub fn piece(source: &mut File, made: &mut File, at: u64, length: u64) -> Result<u64, Errno> {
+    let start = SeekFrom::Start(at);
+    let both = source.seek(start).and(made.seek(start));
+    let copied = both.and_then(|_| io::copy(&mut source.take(length), made));
+    copied.map_err(|error| errno_of(&error))
 }
 
 /// The next piece of data from here on; a file system that knows no holes has one.
@@ -58,9 +76,10 @@ fn file(descriptor: BorrowedFd<'_>) -> Result<File, Reason> {
     descriptor
         .try_clone_to_owned()
         .map(File::from)
-        .map_err(unwritable)
+        .map_err(|error| Reason::Unwritable(errno_of(&error)))
 }
 
-fn unwritable(error: io::Error) -> Reason {
-    Reason::Unwritable(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+/// The number of an error.
+pub fn errno_of(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }

@@ -106,13 +106,7 @@ pub(super) fn export(
     let mut stage = Stage::new(destination).map_err(IntoError::Stage)?;
     let written = write(&stage.directory);
     if written.lost {
-        return Ok(Exported {
-            files: 0,
-            bytes: 0,
-            symlinks: 0,
-            leading_out: Vec::new(),
-            ..written
-        });
+        return Ok(written.put_nowhere());
     }
     let plan = MovePlan::new(&stage.directory, destination, replaces)?;
     if !plan.taken.first.is_empty() {

@@ -12,7 +12,7 @@ use nix::unistd::linkat;
 use crate::sys;
 
 /// A file's device and inode.
-type FileId = (u64, u64);
+pub type FileId = (u64, u64);
 
 /// The files that may be met again under another name.
 #[derive(Default)]
@@ -26,14 +26,11 @@ struct Written {
 }
 
 impl WrittenFiles {
-    /// Takes note of the copy at `path` of a file that has other names.
-    pub fn note(&mut self, from: &FileStat, path: &[u8], made: &FileStat) {
-        if from.st_nlink < 2 {
-            return;
-        }
-        if let Ok(path) = CString::new(path) {
+    /// Takes note of the copy at `path` of a file that has other names, and so an identity: [`linked`].
+    pub fn note(&mut self, from: Option<FileId>, path: &[u8], made: &FileStat) {
+        if let (Some(from), Ok(path)) = (from, CString::new(path)) {
             let written = Written { path, id: id(made) };
-            self.0.insert(id(from), written);
+            self.0.insert(from, written);
         }
     }
 
@@ -43,12 +40,12 @@ impl WrittenFiles {
     /// symlinks, and what is there must be the copy.
     pub fn link(
         &self,
-        from: &FileStat,
+        from: FileId,
         root: BorrowedFd<'_>,
         to: BorrowedFd<'_>,
         name: &CStr,
     ) -> Result<bool, Errno> {
-        let Some(written) = self.0.get(&id(from)) else {
+        let Some(written) = self.0.get(&from) else {
             return Ok(false);
         };
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
@@ -68,7 +65,13 @@ impl WrittenFiles {
     }
 }
 
-fn id(stat: &FileStat) -> FileId {
+/// The identity of a file that has several names.
+pub fn linked(stat: &FileStat) -> Option<FileId> {
+    (stat.st_nlink > 1).then(|| id(stat))
+}
+
+/// The identity of a file.
+pub fn id(stat: &FileStat) -> FileId {
     (stat.st_dev, stat.st_ino)
 }
 
@@ -95,10 +98,14 @@ mod tests {
         let stat = |path: &Path| fstat(File::open(path).unwrap()).unwrap();
         let from = stat(&source.path().join("file"));
         let mut files = WrittenFiles::default();
-        files.note(&from, b"d/file", &stat(&place.join("d/file")));
+        files.note(
+            super::linked(&from),
+            b"d/file",
+            &stat(&place.join("d/file")),
+        );
         meddle(place);
         let to = File::open(place).unwrap();
-        (files.link(&from, to.as_fd(), to.as_fd(), NAME), root)
+        (files.link(id(&from), to.as_fd(), to.as_fd(), NAME), root)
     }
 
     #[test]

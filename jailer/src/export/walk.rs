@@ -10,58 +10,80 @@ use std::os::unix::ffi::OsStrExt;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, readlinkat};
-use nix::sys::stat::{
-    FileStat, Mode, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, utimensat,
-};
-use nix::sys::time::TimeSpec;
-use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use nix::sys::stat::{FileStat, fstat, fstatat};
 
 use turnkey_facts::export::{DEEPEST, ExportBounds, Exported, Reason, Scope};
 
+use super::ExportedPlaces;
 use super::content;
-use super::links::WrittenFiles;
-use crate::ids::served::umask_of;
+use super::links;
+use super::sink::{ExportSink, FileEnd, FileStamp};
+use crate::ids::served::{ServedUser, umask_of};
 use crate::rootfs::OverlaySides;
 use crate::rootfs::changes::is_whiteout;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::sys;
 
-/// Copies the workspace to `to`, which is or lies in the `destination`.
+/// Copies the workspace to a place, whose own directories `itself` are no part of it. The caller's side is read by the rights of
+/// `reader`, where that is somebody else.
 pub fn export(
     sides: &OverlaySides,
-    to: &OwnedFd,
+    (sink, itself): (&mut dyn ExportSink, ExportedPlaces),
     (scope, bounds): (Scope, ExportBounds),
-    destination: &OwnedFd,
+    reader: Option<ServedUser>,
 ) -> Exported {
     let mut walk = ExportWalk {
         scope,
         bounds,
         entries: 0,
-        root: to.as_fd(),
-        written: WrittenFiles::default(),
+        sink,
         withheld: umask_of(std::process::id()).unwrap_or(0o022),
-        itself: [to, destination].map(|directory| identity(directory.as_fd())),
+        itself,
         decoys: &sides.decoys,
         exported: Exported::default(),
     };
     let merged = MergedDirectory {
-        upper: Some(sides.upper.as_fd()),
-        lower: Some(sides.lower.as_fd()),
+        upper: Some(WorkspaceSide::new(&sides.upper, None)),
+        lower: Some(WorkspaceSide::new(&sides.lower, reader)),
     };
-    walk.directory(merged, to.as_fd(), &mut Vec::new(), 0);
+    walk.directory(merged, &mut Vec::new(), 0);
     walk.exported
 }
 
 /// A directory of the workspace: what was written, over what was there.
 #[derive(Clone, Copy)]
 struct MergedDirectory<'a> {
-    upper: Option<BorrowedFd<'a>>,
-    lower: Option<BorrowedFd<'a>>,
+    upper: Option<WorkspaceSide<'a>>,
+    lower: Option<WorkspaceSide<'a>>,
+}
+
+/// A directory of one side, and by whose rights it is read: this process's, where nobody is named.
+#[derive(Clone, Copy)]
+struct WorkspaceSide<'a> {
+    directory: BorrowedFd<'a>,
+    reader: Option<ServedUser>,
+}
+
+impl<'a> WorkspaceSide<'a> {
+    fn new(directory: &'a OwnedFd, reader: Option<ServedUser>) -> WorkspaceSide<'a> {
+        WorkspaceSide {
+            directory: directory.as_fd(),
+            reader,
+        }
+    }
+
+    /// Looks at what the directory holds by those rights.
+    fn read<T>(self, look: impl FnOnce(BorrowedFd<'a>) -> Result<T, Errno>) -> Result<T, Errno> {
+        match self.reader {
+            None => look(self.directory),
+            Some(reader) => reader.with_rights(|| look(self.directory))?,
+        }
+    }
 }
 
 /// A name in a directory, and the side that shows.
 struct MergedEntry<'a> {
-    side: BorrowedFd<'a>,
+    side: WorkspaceSide<'a>,
     name: &'a CStr,
     stat: FileStat,
 }
@@ -71,33 +93,24 @@ struct ExportWalk<'a> {
     /// The bounds, of which the bytes go down with each file.
     bounds: ExportBounds,
     entries: usize,
-    /// The directory that is written to.
-    root: BorrowedFd<'a>,
-    /// The files with several names that were written.
-    written: WrittenFiles,
+    sink: &'a mut dyn ExportSink,
     /// The rights that the caller's umask withholds.
     withheld: u32,
     /// The directory that is written to, and the one that it lies in, may lie in the workspace.
-    itself: [Option<(u64, u64)>; 2],
+    itself: ExportedPlaces,
     decoys: &'a PlantedDecoys,
     exported: Exported,
 }
 
 impl ExportWalk<'_> {
-    fn directory(
-        &mut self,
-        merged: MergedDirectory<'_>,
-        to: BorrowedFd<'_>,
-        path: &mut Vec<u8>,
-        depth: usize,
-    ) {
+    fn directory(&mut self, merged: MergedDirectory<'_>, path: &mut Vec<u8>, depth: usize) {
         for name in self.names_of(merged, path) {
             let length = path.len();
             if length > 0 {
                 path.push(b'/');
             }
             path.extend_from_slice(name.to_bytes());
-            if let Err(reason) = self.entry(merged, &name, to, path, depth) {
+            if let Err(reason) = self.entry(merged, &name, path, depth) {
                 self.exported.skip(path, reason);
             }
             path.truncate(length);
@@ -109,7 +122,8 @@ impl ExportWalk<'_> {
         let lower = merged.lower.filter(|_| self.scope == Scope::Everything);
         let mut all = BTreeSet::new();
         for side in merged.upper.into_iter().chain(lower) {
-            match names(side, self.bounds.entries.saturating_add(1)) {
+            let most = self.bounds.entries.saturating_add(1);
+            match side.read(|side| names(side, most)) {
                 Ok(names) => all.extend(names),
                 Err(errno) => self.exported.skip(path, Reason::Unreadable(errno)),
             }
@@ -125,7 +139,6 @@ impl ExportWalk<'_> {
         &mut self,
         merged: MergedDirectory<'_>,
         name: &CStr,
-        to: BorrowedFd<'_>,
         path: &mut Vec<u8>,
         depth: usize,
     ) -> Result<(), Reason> {
@@ -133,9 +146,9 @@ impl ExportWalk<'_> {
             return Ok(());
         };
         match entry.stat.st_mode & libc::S_IFMT {
-            libc::S_IFDIR => self.inner(merged, &entry, to, path, depth),
-            libc::S_IFREG => self.file(&entry, to, path),
-            libc::S_IFLNK => self.symlink(&entry, to, path),
+            libc::S_IFDIR => self.inner(merged, &entry, path, depth),
+            libc::S_IFREG => self.file(&entry, path),
+            libc::S_IFLNK => self.symlink(&entry, path),
             libc::S_IFIFO => Err(Reason::Pipe),
             libc::S_IFSOCK => Err(Reason::Socket),
             _ => Err(Reason::Device),
@@ -146,7 +159,6 @@ impl ExportWalk<'_> {
         &mut self,
         merged: MergedDirectory<'_>,
         entry: &MergedEntry<'_>,
-        to: BorrowedFd<'_>,
         path: &mut Vec<u8>,
         depth: usize,
     ) -> Result<(), Reason> {
@@ -166,31 +178,27 @@ impl ExportWalk<'_> {
         if depth >= DEEPEST {
             return Err(Reason::Depth);
         }
-        mkdirat(to, entry.name, Mode::S_IRWXU).map_err(Reason::Unwritable)?;
-        let made = sys::open_beneath(to, entry.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
-            .map_err(Reason::Unwritable)?;
+        self.sink.enter(entry.name).map_err(Reason::Unwritable)?;
+        let reader = merged.lower.and_then(|lower| lower.reader);
         let inner = MergedDirectory {
-            upper: upper.as_ref().map(AsFd::as_fd),
-            lower: lower.as_ref().map(AsFd::as_fd),
+            upper: upper.as_ref().map(|upper| WorkspaceSide::new(upper, None)),
+            lower: lower
+                .as_ref()
+                .map(|lower| WorkspaceSide::new(lower, reader)),
         };
-        self.directory(inner, made.as_fd(), path, depth + 1);
-        self.finish(&made, &entry.stat, 0o700)?;
+        self.directory(inner, path, depth + 1);
         let in_the_way = lower.is_some() || self.decoys.has_below(path);
-        if self.scope == Scope::Changes && in_the_way {
-            // It was only in the way to what changed in it. When something did, it stays.
-            let _ = unlinkat(to, entry.name, UnlinkatFlags::RemoveDir);
-        }
-        Ok(())
+        // It was only in the way to what changed in it.
+        let stays_empty = self.scope != Scope::Changes || !in_the_way;
+        let stamp = self.stamp(&entry.stat, 0o700);
+        let left = self.sink.leave(entry.name, stamp, stays_empty);
+        left.map_err(Reason::Unwritable)
     }
 
-    fn file(
-        &mut self,
-        entry: &MergedEntry<'_>,
-        to: BorrowedFd<'_>,
-        path: &[u8],
-    ) -> Result<(), Reason> {
+    fn file(&mut self, entry: &MergedEntry<'_>, path: &[u8]) -> Result<(), Reason> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let opened = sys::open_on_same_mount(entry.side, entry.name, flags).map_err(unreadable)?;
+        let open = |side| sys::open_on_same_mount(side, entry.name, flags);
+        let opened = entry.side.read(open).map_err(unreadable)?;
         let stat = fstat(&opened).map_err(Reason::Unreadable)?;
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
             return Err(Reason::Device);
@@ -200,65 +208,61 @@ impl ExportWalk<'_> {
             return Ok(());
         }
         self.admit(entry.name)?;
-        let linked = self.written.link(&stat, self.root, to, entry.name);
-        if linked.map_err(Reason::Unwritable)? {
-            self.exported.files += 1;
-            return Ok(());
+        if let Some(original) = links::linked(&stat) {
+            let linked = self.sink.link(original, entry.name);
+            if linked.map_err(Reason::Unwritable)? {
+                self.exported.files += 1;
+                return Ok(());
+            }
         }
-        let copied = self.copy(&opened, &stat, entry.name, to).inspect_err(|_| {
-            // Half a file is worse than none; that it cannot be removed either changes nothing.
-            let _ = unlinkat(to, entry.name, UnlinkatFlags::NoRemoveDir);
-        });
-        let (written, made) = copied?;
-        self.written.note(&stat, path, &made);
+        self.sink.begin(entry.name).map_err(Reason::Unwritable)?;
+        let copied = self.copy(&opened, &stat);
+        let written = copied.inspect_err(|_| self.sink.remove(entry.name))?;
         self.bounds.bytes -= written;
         self.exported.files += 1;
         self.exported.bytes += written;
         Ok(())
     }
 
-    /// A new file with the content, the rights and the time of `from`, and nothing else of it: no foreign owner, no
-    /// set-user-id, no attribute. The answer is the bytes of data, and the state of the copy.
-    fn copy(
-        &self,
-        from: &OwnedFd,
-        stat: &FileStat,
-        name: &CStr,
-        to: BorrowedFd<'_>,
-    ) -> Result<(u64, FileStat), Reason> {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let made = sys::open_beneath(to, name, flags, 0o600).map_err(Reason::Unwritable)?;
-        let written = content::copy(from.as_fd(), made.as_fd(), stat, self.bounds.bytes)?;
-        self.finish(&made, stat, 0o600)?;
-        Ok((written, fstat(&made).map_err(Reason::Unwritable)?))
+    /// Writes the content, the rights and the time of `from` to the file that was begun, and nothing else of it: no foreign owner, no
+    /// set-user-id, no attribute. The answer is the bytes of data.
+    fn copy(&mut self, from: &OwnedFd, stat: &FileStat) -> Result<u64, Reason> {
+        let (size, room) = (stat.st_size, self.bounds.bytes);
+        let written = content::copy_data(from.as_fd(), size, room, |source, at, length| {
+            self.sink.copy(source, at, length)
+        })?;
+        let end = FileEnd {
+            size,
+            stamp: self.stamp(stat, 0o600),
+            linked: links::linked(stat),
+        };
+        self.sink.end(end).map_err(Reason::Unwritable)?;
+        Ok(written)
     }
 
     /// The same text under the same name; nothing is followed. Listings show the text as they show names.
-    fn symlink(
-        &mut self,
-        entry: &MergedEntry<'_>,
-        to: BorrowedFd<'_>,
-        path: &[u8],
-    ) -> Result<(), Reason> {
-        let text = readlinkat(entry.side, entry.name).map_err(Reason::Unreadable)?;
+    fn symlink(&mut self, entry: &MergedEntry<'_>, path: &[u8]) -> Result<(), Reason> {
+        let read = |side| readlinkat(side, entry.name);
+        let text = entry.side.read(read).map_err(Reason::Unreadable)?;
         if text.as_bytes().iter().any(u8::is_ascii_control) {
             return Err(Reason::SymlinkText);
         }
         self.admit(entry.name)?;
-        symlinkat(text.as_os_str(), to, entry.name).map_err(Reason::Unwritable)?;
-        let (before, changed) = (TimeSpec::UTIME_OMIT, changed_at(&entry.stat));
-        let flags = UtimensatFlags::NoFollowSymlink;
-        utimensat(to, entry.name, &before, &changed, flags).map_err(Reason::Unwritable)?;
+        let made = self
+            .sink
+            .symlink(entry.name, &text, changed_at(&entry.stat));
+        made.map_err(Reason::Unwritable)?;
         self.exported.symlink(path, text.as_bytes());
         Ok(())
     }
 
-    /// Gives a file or directory the rights and the time that it had: what its owner needs to use it always, nothing that the
-    /// caller's umask withholds.
-    fn finish(&self, made: &OwnedFd, stat: &FileStat, always: u32) -> Result<(), Reason> {
-        let rights = (stat.st_mode & 0o777 & !self.withheld) | always;
-        fchmod(made, Mode::from_bits_truncate(rights)).map_err(Reason::Unwritable)?;
-        futimens(made, &TimeSpec::UTIME_OMIT, &changed_at(stat)).map_err(Reason::Unwritable)
+    /// The rights and the time that a file or directory had: what its owner needs to use it always, nothing that the caller's umask
+    /// withholds.
+    fn stamp(&self, stat: &FileStat, always: u32) -> FileStamp {
+        FileStamp {
+            rights: (stat.st_mode & 0o777 & !self.withheld) | always,
+            changed: changed_at(stat),
+        }
     }
 
     /// True for a decoy of turnkey's that is unchanged, which is no result of the program.
@@ -289,8 +293,8 @@ impl ExportWalk<'_> {
     }
 }
 
-fn changed_at(stat: &FileStat) -> TimeSpec {
-    TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)
+fn changed_at(stat: &FileStat) -> (i64, i64) {
+    (stat.st_mtime, stat.st_mtime_nsec)
 }
 
 /// The entry that shows under a name: the upper side's, unless that says the name is gone, then the lower's.
@@ -299,7 +303,7 @@ fn showing<'a>(
     name: &'a CStr,
 ) -> Result<Option<MergedEntry<'a>>, Reason> {
     for side in merged.upper.into_iter().chain(merged.lower) {
-        match fstatat(side, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        match side.read(|side| fstatat(side, name, AtFlags::AT_SYMLINK_NOFOLLOW)) {
             Ok(stat) if is_whiteout(&stat) => return Ok(None),
             Ok(stat) => return Ok(Some(MergedEntry { side, name, stat })),
             Err(Errno::ENOENT) => {}
@@ -310,9 +314,9 @@ fn showing<'a>(
 }
 
 /// The directory of this name; `None` when there is none, or something else.
-fn open_directory(side: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Reason> {
+fn open_directory(side: WorkspaceSide<'_>, name: &CStr) -> Result<Option<OwnedFd>, Reason> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    match sys::open_on_same_mount(side, name, flags) {
+    match side.read(|side| sys::open_on_same_mount(side, name, flags)) {
         Ok(opened) => Ok(Some(opened)),
         Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(None),
         Err(errno) => Err(unreadable(errno)),
@@ -326,7 +330,8 @@ fn unreadable(errno: Errno) -> Reason {
     }
 }
 
-fn identity(directory: BorrowedFd<'_>) -> Option<(u64, u64)> {
+/// The identity of an open directory.
+pub(super) fn identity(directory: BorrowedFd<'_>) -> Option<(u64, u64)> {
     let stat = fstat(directory).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }

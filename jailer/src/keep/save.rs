@@ -18,7 +18,8 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{fchown, fchownat, linkat, symlinkat};
 use turnkey_facts::export::Reason;
 
-use crate::export::{WrittenFiles, copy};
+use crate::export::copy;
+use crate::export::links::{self, WrittenFiles};
 use crate::ids::idmap::has_every_id;
 use crate::layer::{MOST_DIRECTORIES, OWNER, name_of, names};
 use crate::rootfs::changes::is_whiteout;
@@ -305,7 +306,7 @@ impl PlaceWriter<'_> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let opened = sys::open_on_same_mount(side, name, flags)?;
         let stat = fstat(&opened)?;
-        if self.linked.link(&stat, self.root, to, name)? {
+        if self.linked.link(links::id(&stat), self.root, to, name)? {
             return Ok(());
         }
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
@@ -318,7 +319,7 @@ impl PlaceWriter<'_> {
         })?;
         self.total.finish(&made, &stat)?;
         let made = fstat(&made)?;
-        self.linked.note(&stat, path, &made);
+        self.linked.note(links::linked(&stat), path, &made);
         self.total.file(size(&made))
     }
 

@@ -169,6 +169,28 @@ pub const GOALS: &[BenchGoal] = &[
     )
     .above("scale.floor"),
     goal(
+        "scale.served",
+        "jails per second through the service, 4 at once, each with its verified report",
+        More,
+        1.2,
+        "× bubblewrap, unprivileged",
+    )
+    .above("scale.floor"),
+    goal(
+        "flat.latency",
+        "half of the last thousand of 10 000 runs through the service, within",
+        Less,
+        1.05,
+        "× half of the first thousand",
+    ),
+    goal(
+        "flat.memory",
+        "what the service's own process takes more after the last thousand than after the first",
+        Less,
+        0.0,
+        "KiB",
+    ),
+    goal(
         "scale.memory",
         "memory of turnkey for each living jail, besides its rings",
         Less,

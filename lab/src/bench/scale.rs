@@ -13,8 +13,9 @@ use super::floor::{Floor, WATCHED};
 use super::peers::{BUBBLEWRAP, Present};
 use super::plots;
 use super::rounds::{BenchExtent, Contestant, Phase, Results, play};
+use super::served::BenchService;
 use super::stage::{BenchStage, timed};
-use super::start::turnkey;
+use super::start::{SERVED, turnkey};
 use super::statistics::{Ratio, quantile};
 use crate::command;
 
@@ -49,7 +50,8 @@ pub fn measure(
     findings: &mut Findings,
 ) -> Result<()> {
     let mut blocks = vec![FindingsBlock::text(
-        "Callers who start `/bin/true` again and again, so many at once: jails in a second, and how long each took.",
+        "Callers who start `/bin/true` again and again, so many at once: jails in a second, and how long each took. *Through the service* each run has a new workspace, and ends \
+         when its report is read and verified.",
     )];
     blocks.extend(rates(stage, size, peers, floor, findings)?);
     blocks.extend(crowd(stage, size, findings)?);
@@ -72,9 +74,10 @@ fn rates(
     findings: &mut Findings,
 ) -> Result<Vec<FindingsBlock>> {
     let waits = Waits::default();
+    let service = BenchService::start(stage)?;
     let mut contestants = Vec::new();
     for at_once in AT_ONCE {
-        for (who, phase, make) in starters(stage, peers, floor) {
+        for (who, phase, make) in starters(stage, peers, floor, &service) {
             let name = format!("{who}, {at_once} at once");
             let (waits, key) = (&waits, name.clone());
             contestants.push(Contestant::new(name, phase, move || {
@@ -90,52 +93,73 @@ fn rates(
     findings.keep("scale.rate", results.ratio(&ours, &theirs));
     let least = format!("{WATCHED}, {GOAL} at once");
     findings.keep("scale.floor", results.ratio(&least, &theirs));
+    let served = format!("{SERVED}, {GOAL} at once");
+    findings.keep("scale.served", results.ratio(&served, &theirs));
     drop(contestants);
     Ok(vec![rate_table(&results, &waits.into_inner())])
 }
 
-type Starter<'a> = (String, Phase, Box<dyn Fn() -> Result<Command> + 'a>);
+/// Starts a jail, and says what it took.
+type Start<'a> = Box<dyn FnMut() -> Result<f64> + Send + 'a>;
+type Starter<'a> = (String, Phase, Box<dyn Fn() -> Result<Start<'a>> + 'a>);
 
-fn starters<'a>(stage: &'a BenchStage, peers: &'a [Present], floor: &Floor) -> Vec<Starter<'a>> {
+fn by_command<'a>(mut command: Command) -> Start<'a> {
+    Box::new(move || timed(&mut command))
+}
+
+fn starters<'a>(
+    stage: &'a BenchStage,
+    peers: &'a [Present],
+    floor: &Floor,
+    service: &'a BenchService,
+) -> Vec<Starter<'a>> {
     let mut all: Vec<Starter> = vec![(
         BARE.into(),
         Phase::Unloaded,
-        Box::new(|| Ok(stage.as_user(&TRUE))),
+        Box::new(|| Ok(by_command(stage.as_user(&TRUE)))),
     )];
     if let Some(peer) = peers.iter().find(|peer| peer.name == BUBBLEWRAP) {
         all.push((
             peer.name.into(),
             Phase::Unloaded,
-            Box::new(|| peer.command(stage, &TRUE)),
+            Box::new(|| peer.command(stage, &TRUE).map(by_command)),
         ));
     }
     let words = floor.watched_words(&TRUE);
     all.push((
         WATCHED.into(),
         Phase::Loaded,
-        Box::new(move || Ok(stage.as_root(&words))),
+        Box::new(move || Ok(by_command(stage.as_root(&words)))),
     ));
     let words = turnkey(stage, &[], &TRUE);
     all.push((
         TURNKEY.into(),
         Phase::Loaded,
-        Box::new(move || Ok(stage.as_root(&words))),
+        Box::new(move || Ok(by_command(stage.as_root(&words)))),
+    ));
+    all.push((
+        SERVED.into(),
+        Phase::Loaded,
+        Box::new(|| {
+            let mut caller = service.caller(stage, &TRUE)?;
+            Ok(Box::new(move || caller.run()))
+        }),
     ));
     all
 }
 
 /// The number of jails in a second, and how long each took.
-fn rate(
-    make: &dyn Fn() -> Result<Command>,
+fn rate<'a>(
+    make: &dyn Fn() -> Result<Start<'a>>,
     at_once: usize,
     window: Duration,
 ) -> Result<(f64, Vec<f64>)> {
-    let commands: Result<Vec<Command>> = (0..at_once).map(|_| make()).collect();
+    let commands: Result<Vec<Start>> = (0..at_once).map(|_| make()).collect();
     let waits = Mutex::new(Vec::new());
     let started = Instant::now();
-    let caller = |mut command: Command| -> Result<()> {
+    let caller = |mut start: Start<'a>| -> Result<()> {
         while started.elapsed() < window {
-            let took = timed(&mut command)?;
+            let took = start()?;
             waits.lock().expect("nobody panics").push(took);
         }
         Ok(())
@@ -192,7 +216,8 @@ fn crowd(stage: &BenchStage, size: Size, findings: &mut Findings) -> Result<Vec<
     let mut starts = Vec::new();
     for living in steps {
         crowd.grow(living)?;
-        let took = start(&mut stage.as_root(&turnkey(stage, &[], &TRUE)), size.starts)?;
+        let own = by_command(stage.as_root(&turnkey(stage, &[], &TRUE)));
+        let took = start(own, size.starts)?;
         starts.push((count(living)?, took));
     }
     let costs = crowd.costs()?;
@@ -245,6 +270,7 @@ fn mounts(
     floor: &Floor,
 ) -> Result<Vec<FindingsBlock>> {
     let folder = stage.path("mounts");
+    let service = BenchService::start(stage)?;
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     let mut there = 0;
     for percent in [0, 10, 50, 100] {
@@ -252,9 +278,12 @@ fn mounts(
         add_mounts(&folder, there, wanted)?;
         there = wanted;
         let at = count(wanted)?;
-        for (index, (who, phase, make)) in starters(stage, peers, floor).into_iter().enumerate() {
+        for (index, (who, phase, make)) in starters(stage, peers, floor, &service)
+            .into_iter()
+            .enumerate()
+        {
             stage.enter(phase)?;
-            let point = (at, start(&mut make()?, size.starts)?);
+            let point = (at, start(make()?, size.starts)?);
             match lines.get_mut(index) {
                 Some((_, points)) => points.push(point),
                 None => lines.push((who, vec![point])),
@@ -309,8 +338,8 @@ fn add_mounts(folder: &std::path::Path, from: usize, to: usize) -> Result<()> {
 }
 
 /// The median of so many starts, in milliseconds.
-fn start(command: &mut Command, times: usize) -> Result<f64> {
-    let all: Result<Vec<f64>> = (0..times).map(|_| timed(command)).collect();
+fn start(mut start: Start<'_>, times: usize) -> Result<f64> {
+    let all: Result<Vec<f64>> = (0..times).map(|_| start()).collect();
     quantile(&all?, 0.5)
         .map(|it| it * 1e3)
         .context("nothing was started")

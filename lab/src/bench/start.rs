@@ -24,7 +24,7 @@ const PASS: [&str; 3] = [PYTHON, "-c", "pass"];
 const BARE: &str = "bare";
 const COLD: &str = "turnkey, cold";
 const WARM: &str = "turnkey, warm";
-const SERVED: &str = "turnkey, through the service";
+pub const SERVED: &str = "turnkey, through the service";
 const UNMONITORED: &str = "turnkey, unmonitored";
 const UNPRIVILEGED: &str = "turnkey, unprivileged and unmonitored";
 
@@ -32,7 +32,8 @@ const INTRODUCTION: &str = "From the caller's fork to the reaped command, as the
 turnkey's programs into the kernel first; *warm* finds them loaded by `turnkey monitor load`. Others, and \
 starts from nothing, are measured while no programs of turnkey are loaded. turnkey runs as root, because the \
 monitor needs it, with the profile `untrusted`, every layer on; *through the service* it is asked for by the user without privileges as whom \
-everybody else is started, too. *The \
+everybody else is started, too, in a new workspace each time, and the clock stops when its report is read and verified: clean, complete, with a \
+proof for every layer. *The \
 same kernel objects, without turnkey* is `lab/src/bench/floor.c`: a jail of as many namespaces, control groups, mounts, \
 rules of Landlock and instructions of seccomp, made in one go by root, which checks and tells nothing. *And the monitor's*: it opens \
 the programs, links and maps that are loaded, maps the memory of a jail's rules and events, and attaches the programs that guard the \
@@ -126,11 +127,8 @@ fn starts(
         contestants.push(Contestant::new(name, phase, move || timed(&mut command)));
     }
     let service = BenchService::start(stage)?;
-    let words = turnkey(stage, &["--service"], program);
-    let mut asking = service.asked_by(stage.as_user(&words));
-    contestants.push(Contestant::new(SERVED, Phase::Loaded, move || {
-        timed(&mut asking)
-    }));
+    let mut caller = service.caller(stage, program)?;
+    contestants.push(Contestant::new(SERVED, Phase::Loaded, move || caller.run()));
     play(&mut contestants, extent, |phase| stage.enter(phase))
 }
 

@@ -226,6 +226,29 @@ fn ocsf_says_who_did_what_and_what_became_of_it() {
 }
 
 #[test]
+fn people_are_told_that_a_run_was_served_and_for_whom() {
+    const WORDS: &str = "service for user 4242, group 4343";
+    let told = |report: &Report| {
+        let mut story = Vec::new();
+        crate::terminal::story(report, &mut story, false).unwrap();
+        let story = String::from_utf8(story).unwrap();
+        let last = story.lines().last().unwrap_or_default().to_owned();
+        let page = super::html::document(report);
+        [
+            last.ends_with(&format!(", by the {WORDS}")),
+            page.contains(WORDS),
+        ]
+    };
+    for name in ["a_clean_run", "shadow_read_under_enforce"] {
+        let served = golden(name, |value| {
+            value["served"] = json!({"user": 4242, "group": 4343});
+        });
+        assert_eq!(told(&served), [true; 2], "{name}");
+        assert_eq!(told(&golden(name, |_| {})), [false; 2], "{name}");
+    }
+}
+
+#[test]
 fn a_run_that_was_only_watched_blocks_nothing() {
     let observed = golden("shadow_read_under_enforce", |value| {
         value["violations"][0]["stopped_by"] = Value::Null;

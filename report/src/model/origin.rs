@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Report;
+
 /// The user for whom the service made a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
@@ -13,6 +15,22 @@ pub struct ServedFor {
     /// The limits of the run that are smaller than the profile's, because the user's own processes may have no more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredLimit>,
+}
+
+impl ServedFor {
+    /// The service, and for whom it made the run.
+    pub fn in_words(&self) -> String {
+        format!("service for user {}, group {}", self.user, self.group)
+    }
+}
+
+impl Report {
+    /// The same behind other words; nothing for a run of the caller's own.
+    pub(crate) fn served_in_words(&self) -> String {
+        let served = self.served.as_ref();
+        let words = served.map(|served| format!(", by the {}", served.in_words()));
+        words.unwrap_or_default()
+    }
 }
 
 /// A limit of a run that is smaller than the profile's.

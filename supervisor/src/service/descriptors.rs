@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, SFlag, fstat, makedev};
-use rustix::net::sockopt::{socket_acceptconn, socket_domain};
+use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketAddrUnix, getpeername};
 use turnkey_jailer::served;
 
 use super::SOCKET;
+use super::line::LINE_TYPE;
 
 /// The descriptors of a run, each looked at.
 #[derive(Debug)]
@@ -20,6 +21,17 @@ pub struct CallerDescriptors {
     pub directory: OwnedFd,
     /// Takes every event.
     pub events: Option<OwnedFd>,
+    /// The connection to who writes the files of an export.
+    pub export: Option<OwnedFd>,
+}
+
+/// The descriptors that a request has besides those of every run, in this order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedDescriptors {
+    /// True with a descriptor that takes the events.
+    pub events: bool,
+    /// True with the connection of an export.
+    pub export: bool,
 }
 
 /// A descriptor that a run is not given.
@@ -31,12 +43,13 @@ pub struct RefusedDescriptor {
 }
 
 /// The names of descriptors, in their order.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "standard input",
     "standard output",
     "standard error",
     "the current directory",
     "the file of events",
+    "the connection of an export",
 ];
 
 impl CallerDescriptors {
@@ -44,11 +57,19 @@ impl CallerDescriptors {
     ///
     /// # Errors
     /// When one is of another kind than it must be, or is not open for what is to be done with it.
-    pub fn check(came: Vec<OwnedFd>) -> Result<CallerDescriptors, RefusedDescriptor> {
+    pub fn check(
+        came: Vec<OwnedFd>,
+        wanted: WantedDescriptors,
+    ) -> Result<CallerDescriptors, RefusedDescriptor> {
         let refused = |name, reason: &str| RefusedDescriptor {
             name,
             reason: reason.to_owned(),
         };
+        let all = 4 + usize::from(wanted.events) + usize::from(wanted.export);
+        if came.len() != all {
+            let count = "has not one descriptor more for each of --events and --export";
+            return Err(refused("the request", count));
+        }
         let mut came = came.into_iter();
         let mut next = || came.next();
         let (Some(input), Some(output), Some(error), Some(directory)) =
@@ -56,7 +77,8 @@ impl CallerDescriptors {
         else {
             return Err(refused("the request", "has too few descriptors"));
         };
-        let events = next();
+        let events = wanted.events.then(&mut next).flatten();
+        let export = wanted.export.then(&mut next).flatten();
         let uses = [
             (&input, StreamUse::Reading),
             (&output, StreamUse::Writing),
@@ -70,10 +92,14 @@ impl CallerDescriptors {
             require_stream(events.as_fd(), StreamUse::Writing)
                 .map_err(|reason| refused(NAMES[4], reason))?;
         }
+        if let Some(export) = &export {
+            require_connection(export.as_fd()).map_err(|reason| refused(NAMES[5], reason))?;
+        }
         Ok(CallerDescriptors {
             streams: [input, output, error],
             directory,
             events,
+            export,
         })
     }
 }
@@ -130,6 +156,15 @@ fn require_storage(opened: BorrowedFd<'_>) -> Result<(), &'static str> {
         Ok(()) => Ok(()),
         Err(Errno::EXDEV) => Err(NO_STORAGE),
         Err(_) => Err(UNKNOWN),
+    }
+}
+
+/// A connection of packets to a process of the caller's.
+fn require_connection(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
+    const NO_CONNECTION: &str = "is no connection of packets, socketpair(2) of SOCK_SEQPACKET";
+    match socket_type(socket) {
+        Ok(LINE_TYPE) => require_other_socket(socket),
+        _ => Err(NO_CONNECTION),
     }
 }
 
@@ -234,14 +269,39 @@ mod tests {
     fn a_request_has_every_descriptor_in_its_place() {
         let null = || opened("/dev/null", OFlag::O_RDWR);
         let root = || opened("/", OFlag::O_PATH);
-        let refused = |came| CallerDescriptors::check(came).unwrap_err().to_string();
-        assert!(CallerDescriptors::check(vec![null(), null(), null(), root()]).is_ok());
-        assert!(refused(vec![null(), null(), null()]).contains("too few"));
-        assert!(refused(vec![null(), null(), root(), null()]).starts_with("standard error"));
-        assert!(refused(vec![null(), null(), null(), null()]).contains("no directory"));
-        let bad = vec![null(), null(), null(), root(), root()];
-        assert!(refused(bad).starts_with("the file of events"));
+        let with = |events, export| WantedDescriptors { events, export };
+        let checked = |came, wanted| CallerDescriptors::check(came, wanted);
+        let refused = |came, wanted| checked(came, wanted).unwrap_err().to_string();
+        let none = WantedDescriptors::default();
+        let usual = || vec![null(), null(), null(), root()];
+        let more = |last| usual().into_iter().chain([last]).collect();
+        assert!(checked(usual(), none).is_ok());
+        assert!(refused(vec![null(), null(), null()], none).contains("one descriptor more"));
+        assert!(refused(usual(), with(true, false)).contains("one descriptor more"));
+        assert!(refused(more(null()), none).contains("one descriptor more"));
+        assert!(refused(vec![null(), null(), root(), null()], none).starts_with("standard error"));
+        assert!(refused(vec![null(), null(), null(), null()], none).contains("no directory"));
+        let bad = more(root());
+        assert!(refused(bad, with(true, false)).starts_with("the file of events"));
         let kernel = opened("/proc/self", OFlag::O_PATH);
-        assert!(refused(vec![null(), null(), null(), kernel]).contains("holds no files"));
+        let bad = vec![null(), null(), null(), kernel];
+        assert!(refused(bad, none).contains("holds no files"));
+    }
+
+    #[test]
+    fn an_export_goes_over_a_connection_of_packets() {
+        use rustix::net::{SocketFlags, SocketType, socketpair};
+        let pair = |kind| {
+            let flags = SocketFlags::CLOEXEC;
+            socketpair(AddressFamily::UNIX, kind, flags, None).unwrap()
+        };
+        let packets = pair(LINE_TYPE);
+        assert_eq!(require_connection(packets.0.as_fd()), Ok(()));
+        let stream = pair(SocketType::STREAM);
+        let (pipe, _other) = std::io::pipe().unwrap();
+        let file = opened("/dev/null", OFlag::O_RDWR);
+        for other in [stream.0.as_fd(), pipe.as_fd(), file.as_fd()] {
+            assert!(require_connection(other).is_err());
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header  "tkfd", version: u16, kind: u16, length of the body: u32, descriptors: u32     little endian, 16 bytes
-//! kind    1 run       arguments: u32, variables: u32, then each string with a NUL behind it; 4 descriptors, or 5
+//! kind    1 run       arguments: u32, variables: u32, then each string with a NUL behind it; 4 to 6 descriptors
 //!         2 signal    number: u32
 //!         3 ended     exit code: u32; 1 descriptor, the report as JSON, in sealed memory
 //!         4 refused   code: u32, then what is wrong and the fix, each with a NUL behind it
@@ -30,12 +30,12 @@ pub const MOST_BODY: usize = 64 << 10;
 /// Bytes of the words of a request at most, in memory: what execve(2) takes where the stack may have 8 MiB.
 pub const MOST_ORDER: usize = 2 << 20;
 /// Descriptors of a packet at most.
-pub const MOST_DESCRIPTORS: usize = 6;
+pub const MOST_DESCRIPTORS: usize = 7;
 
 /// A packet, but for its descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Asks for a run: streams 0, 1 and 2, the caller's directory, and where events go, if they go anywhere.
+    /// Asks for a run: streams 0, 1 and 2, the caller's directory, where events go, and the connection of an export, where there are.
     Run(RunOrder),
     /// Asks for a run whose words are in sealed memory, which comes behind the descriptors of a run: [`RunOrder::decode`].
     LongRun,
@@ -183,7 +183,7 @@ impl Packet {
             rest.is_empty().then_some(number)
         };
         let packet = match (kind, descriptors) {
-            (1, 4 | 5) => Some(Packet::Run(RunOrder::decode(body)?)),
+            (1, 4..=6) => Some(Packet::Run(RunOrder::decode(body)?)),
             (2, 0) => whole(body).map(Packet::Signal),
             (3, 1) => whole(body).map(Packet::Ended),
             (4, 0) => Refusal::decode(body).map(Packet::Refused),
@@ -192,7 +192,7 @@ impl Packet {
                 .ok()
                 .map(u64::from_le_bytes)
                 .map(Packet::Caller),
-            (6, 5 | 6) => body.is_empty().then_some(Packet::LongRun),
+            (6, 5..=7) => body.is_empty().then_some(Packet::LongRun),
             (7, 0) => lone(body).map(Packet::Waits),
             (8, 0) => RunClaim::decode(body).map(Packet::Claim),
             (9, 0) => body.is_empty().then_some(Packet::Granted),
@@ -333,7 +333,7 @@ mod tests {
         let value = prop::collection::vec(1_u8..=255, 0..9).prop_map(OsString::from_vec);
         let variables = prop::collection::vec((name, value), 0..5);
         prop_oneof![
-            (strings(), variables, 4_usize..=5).prop_map(|(arguments, variables, count)| {
+            (strings(), variables, 4_usize..=6).prop_map(|(arguments, variables, count)| {
                 let order = RunOrder {
                     arguments,
                     variables,
@@ -347,7 +347,7 @@ mod tests {
                 (Packet::Claim(claim), 0)
             }),
             Just((Packet::Granted, 0)),
-            (5_usize..=6).prop_map(|count| (Packet::LongRun, count)),
+            (5_usize..=7).prop_map(|count| (Packet::LongRun, count)),
             any::<u32>().prop_map(|number| (Packet::Signal(number), 0)),
             any::<u32>().prop_map(|code| (Packet::Ended(code), 1)),
             (

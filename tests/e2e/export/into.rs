@@ -21,7 +21,7 @@ fn kept(ran: &Ran) -> String {
 }
 
 #[test]
-fn an_export_into_the_workspace_itself_is_all_or_nothing() {
+pub fn an_export_into_the_workspace_itself_is_all_or_nothing() {
     let (ran, found) = in_place("", "echo new > src/new; ln -s src link");
     ran.expect_code(0);
     let all = ["keptf", "linkl", "src/newf", "src/oldf", "srcd"];

@@ -18,6 +18,10 @@ expected!(
     "ten thousand; `a_thousand_connections_…` has a thousand by day"
 );
 expected!(
+    the_listener_stays_small_after_a_thousand_runs: at_night,
+    "two thousand runs; `the_listener_stays_small_after_runs` has sixteen by day"
+);
+expected!(
     output_and_events_that_nobody_takes_are_given_up: at_night,
     "half a minute, in which a caller may still read; `who_reads_nothing_…` shows by day that others are served meanwhile"
 );
@@ -135,6 +139,55 @@ fn takes(process: i32) -> (u64, usize) {
     (kilobytes.expect("the kernel tells"), descriptors.count())
 }
 
+/// Kilobytes that the listener, which starts who makes the runs, has of its own at most.
+const LISTENER: u64 = 4096;
+
+/// A number of runs of one user's, four callers at once.
+fn runs(service: &Service, count: usize) {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..count / 4 {
+                    let run = Run::new().option("--quiet").served_at(&service.directory());
+                    run.run(&["true"]).expect_code(0);
+                }
+            });
+        }
+    });
+}
+
+/// The listener's memory is the same after as many runs again.
+fn memory_stays(count: usize) {
+    let service = Service::start("");
+    let new = takes(service.pid().as_raw());
+    assert!(new.0 <= LISTENER, "when it has started: {new:?}");
+    runs(&service, count);
+    let first = takes(service.pid().as_raw());
+    runs(&service, count);
+    let then = takes(service.pid().as_raw());
+    measured(&format!(
+        "{new:?}, after {count} runs {first:?}, then {then:?}"
+    ));
+    assert_eq!(self::count(&service, "ran"), 2 * count, "the control");
+    assert!(
+        then.0 <= LISTENER && first.0 <= LISTENER,
+        "{first:?}, {then:?}"
+    );
+    // Pages that are touched for the first time, and no more with the number of runs.
+    assert!(then.0 < first.0 + 128, "{first:?}, {then:?}");
+    assert!(then.1 < first.1 + 16, "{first:?}, {then:?}");
+}
+
+#[test]
+fn the_listener_stays_small_after_runs() {
+    memory_stays(8);
+}
+
+#[test]
+fn the_listener_stays_small_after_a_thousand_runs() {
+    memory_stays(1000);
+}
+
 const HOLDS: &str = "import os, resource, socket, sys, time
 most = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_NOFILE, (most + 100, most + 100))
@@ -177,6 +230,7 @@ fn held(connections: usize) {
         after.0, after.1, before.0, before.1
     ));
     assert!(after.0 < before.0 + 1024, "{after:?}");
+    assert!(after.0 <= LISTENER, "{after:?}");
     // Those that wait, and those that are given to a process.
     assert!(after.1 < before.1 + 64 + 32, "{after:?}");
 }

@@ -1,7 +1,7 @@
 //! Ends of every kind: of the caller, of the service, of a run; and those who wait.
 
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -206,9 +206,167 @@ print('there', flush=True); line.settimeout(30); print(len(line.recv(9999)) > 16
     assert_eq!(String::from_utf8_lossy(&output.stdout), "there\nTrue\n");
 }
 
-/// Kills one process after another with SIGKILL, each at another moment of a run, and looks at what is left.
+/// What a service and its runs have of the host, but for groups and processes: mounts, pins, the files of its socket, its abstract sockets.
+#[derive(Debug, PartialEq, Eq)]
+struct HostState {
+    mounts: Vec<String>,
+    pins: Vec<String>,
+    files: Vec<String>,
+}
+
+impl HostState {
+    /// As it is for this thread's mounts.
+    fn look(service: &Service) -> HostState {
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo");
+        let mut mounts: Vec<String> = mounts
+            .expect("/proc is mounted")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        mounts.sort();
+        HostState {
+            mounts,
+            pins: pins(),
+            files: below(&service.directory()),
+        }
+    }
+}
+
+/// Every pin, but those of rules and filters, which are kept for later runs under the digests of what they are made of.
+fn pins() -> Vec<String> {
+    let mut pins = below("/sys/fs/bpf".as_ref());
+    let kept = |pin: &String| pin.contains("/tables/") || pin.contains("/filters");
+    pins.retain(|pin| !kept(pin));
+    pins
+}
+
+/// Every path below a directory.
+fn below(directory: &std::path::Path) -> Vec<String> {
+    let (_, found) = outside("find", &[&directory.to_string_lossy()]);
+    let mut found: Vec<String> = found.lines().map(str::to_owned).collect();
+    found.sort();
+    found
+}
+
+/// The processes that these have started, and those that those have, with the time of each start: a number may be given anew.
+fn descendants(of: &[u32]) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    let mut open = of.to_vec();
+    while let Some(parent) = open.pop() {
+        let (_, children) = outside("pgrep", &["-P", &parent.to_string()]);
+        let children = children.lines().filter_map(|line| line.parse().ok());
+        for child in children.collect::<Vec<u32>>() {
+            found.push((child, started(child)));
+            open.push(child);
+        }
+    }
+    found
+}
+
+/// The time at which a process was started; nothing when it is not there, or is dead and not yet waited for.
+fn started(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut fields = fields.split_whitespace();
+    match fields.next() {
+        None | Some("Z" | "X") => String::new(),
+        Some(_) => fields.nth(18).unwrap_or_default().to_owned(),
+    }
+}
+
+/// The kind of kill that takes the keeper or the jail's first process.
+const KEEPER: u64 = 3;
+
+/// The processes of one run at one moment, and whom of them to kill.
+struct RunAtMoment {
+    makers: Vec<u32>,
+    others: Vec<(u32, String)>,
+    victim: Option<Pid>,
+}
+
+impl RunAtMoment {
+    fn look(service: &Service, child: &Child, moment: u64) -> RunAtMoment {
+        let kind = moment % 4;
+        let makers = service.makers();
+        let others = descendants(&makers);
+        // Whoever stands ready has none. The first is the keeper, the last the jail's first process.
+        let children = |maker: &u32| {
+            let (_, children) = outside("pgrep", &["-P", &maker.to_string()]);
+            let children = children.lines().filter_map(|pid| pid.parse().ok());
+            children.map(to_pid).collect::<Vec<Pid>>()
+        };
+        let makes = makers.iter().find(|maker| !children(maker).is_empty());
+        let children = makes.map(children).unwrap_or_default();
+        let victim = match kind {
+            0 => Some(service.pid()),
+            1 => Some(Pid::from_raw(child.id().cast_signed())),
+            2 => makes.or(makers.first()).copied().map(to_pid),
+            KEEPER if moment % 8 == KEEPER => children.first().copied(),
+            _ => children.last().copied(),
+        };
+        RunAtMoment {
+            makers,
+            others,
+            victim,
+        }
+    }
+
+    /// True while a group of these processes is there.
+    fn has_groups(&self) -> bool {
+        let own = self.makers.iter().map(|pid| format!("turnkey-{pid}-"));
+        let own: Vec<String> = own.collect();
+        let groups = turnkey_tests::group_traces();
+        let is_own = |group: &String| own.iter().any(|own| group.contains(own));
+        groups.iter().any(is_own)
+    }
+
+    /// Waits until nothing is left of the run: no process of it, no group, and the rest of the host as it was.
+    fn leaves_nothing(&self, service: &Service, before: &HostState, kind: u64) {
+        let lives = |process: &&(u32, String)| {
+            let since = started(process.0);
+            !since.is_empty() && since == process.1
+        };
+        eventually(&format!("no process is left, kind {kind}"), || {
+            !self.others.iter().any(|process| lives(&process)) && !is_alive()
+        });
+        let deadline = Instant::now() + Duration::from_secs(40);
+        while self.has_groups() {
+            assert!(Instant::now() < deadline, "groups are left, kind {kind}");
+            std::thread::sleep(Duration::from_millis(50));
+            // Whoever makes a run that has lost its keeper may be ended by the caller's end, without clearing away: empty groups are
+            // then taken by the next run that finds them ten seconds old.
+            if kind == KEEPER {
+                served(service).run(&["true"]).expect_code(0);
+            }
+        }
+        eventually(&format!("no socket is left, kind {kind}"), || {
+            let sockets = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
+            // The name of a live run ends with the number of its process, and of the group that it watches.
+            let names = sockets
+                .lines()
+                .filter_map(|line| line.split_once("@turnkey/"));
+            let mut runs = names.filter_map(|(_, name)| name.split('/').next()?.rsplit_once('-'));
+            let own = |process: &str| self.makers.iter().any(|pid| format!("{pid:x}") == process);
+            !runs.any(|(_, process)| own(process))
+        });
+        let mut now = HostState::look(service);
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while now != *before && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+            now = HostState::look(service);
+        }
+        assert_eq!(now, *before, "kind {kind}");
+    }
+}
+
+/// Kills one process after another with SIGKILL, each at another moment of a run, and looks at what is left, whoever it was.
 fn at_moments(moments: std::ops::Range<u64>) {
+    // So that mounts and pins are this test's own.
+    nothing_is_loaded();
     let mut service = Service::start("");
+    served(&service).run(&["true"]).expect_code(0);
+    let before = HostState::look(&service);
+    let mut hit = 0;
     for moment in moments {
         let run = served(&service);
         let program = sleep();
@@ -218,33 +376,28 @@ fn at_moments(moments: std::ops::Range<u64>) {
             .spawn()
             .expect("turnkey can be started");
         std::thread::sleep(Duration::from_millis(moment * 7 % 190));
-        let makers = service.makers();
-        let victim = match moment % 4 {
-            0 => Some(service.pid()),
-            1 => Some(Pid::from_raw(child.id().cast_signed())),
-            2 => makers.first().copied().map(to_pid),
-            // The keeper and the jail's first process are children of who makes the run.
-            _ => makers.iter().find_map(|maker| {
-                let (_, children) = outside("pgrep", &["-P", &maker.to_string()]);
-                children.lines().next()?.parse().ok().map(to_pid)
-            }),
-        };
-        if let Some(victim) = victim {
-            let _ = kill(victim, Signal::SIGKILL);
+        let kind = moment % 4;
+        let at = RunAtMoment::look(&service, &child, moment);
+        if let Some(victim) = at.victim {
+            hit += u32::from(kill(victim, Signal::SIGKILL).is_ok());
         }
-        if moment % 4 == 0 {
+        if kind == 0 {
             service.end_by(Signal::SIGKILL);
-            child.wait().expect("a child can be waited for");
-            Service::nothing_is_left(&makers);
-            service.start_again();
         } else {
             // Where the victim was no part of this run, it goes on.
             let _ = child.kill();
-            child.wait().expect("a child can be waited for");
         }
-        eventually("its program is gone", || !is_alive());
+        child.wait().expect("a child can be waited for");
+        if kind == 0 {
+            Service::nothing_is_left(&at.makers);
+        }
+        at.leaves_nothing(&service, &before, kind);
+        if kind == 0 {
+            service.start_again();
+        }
         served(&service).run(&["true"]).expect_code(0);
     }
+    assert!(hit > 0, "the control: somebody was killed");
     let makers = service.makers();
     drop(service);
     Service::nothing_is_left(&makers);

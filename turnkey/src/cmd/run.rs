@@ -14,7 +14,7 @@ use turnkey_facts::Event;
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
-use turnkey_supervisor::export::WantedExport;
+use turnkey_supervisor::export::{ExportTarget, WantedExport};
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::sinks::FoundSink;
@@ -82,7 +82,7 @@ pub fn under(
         (Some((path, _)), Some(destination)) => {
             let scope = arguments.export.scope();
             Some(WantedExport::new(
-                destination,
+                ExportTarget::Directory(destination),
                 path,
                 scope,
                 settled.policy(),

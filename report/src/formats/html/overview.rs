@@ -6,7 +6,7 @@ use super::super::{command_line, status_word, verdict_word};
 use super::markup::{Markup, element_with, say};
 use super::section;
 use crate::limit::{seconds, size};
-use crate::model::{Layer, Report, Verdict};
+use crate::model::{Layer, Report, ServedFor, Verdict};
 use crate::terminal;
 
 /// The verdict, in a word and in a sentence.
@@ -68,6 +68,7 @@ fn facts(report: &Report) -> Markup {
         (None, None) => "no status of its own".to_owned(),
     };
     let host = format!("Linux {}, {}", report.host.kernel, report.host.arch);
+    let served = report.served.as_ref().map(ServedFor::in_words);
     let facts = [
         ("Started", report.started_at.as_str()),
         ("Status", status_word(report.status)),
@@ -75,9 +76,12 @@ fn facts(report: &Report) -> Markup {
         ("Profile", &report.profile.name),
         ("Host", &host),
     ];
+    let served = served.as_deref().map(|words| ("Made by", words));
     let pairs = facts
+        .into_iter()
+        .chain(served)
         .map(|(name, value)| element_with("div", "", [say("dt", "", name), say("dd", "", value)]));
-    element_with("dl", "facts", pairs)
+    Markup::element("dl", &[("class", "facts")], pairs)
 }
 
 /// A bar that is filled as far as `used` is of `limit`.

@@ -7,7 +7,9 @@ use anyhow::{Context, ensure};
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::stat::Mode;
+use turnkey_jailer::export::ExportDestination;
 use turnkey_supervisor::files::RunOutputs;
+use turnkey_supervisor::service::export::{ExportLine, ExportReceiver};
 use turnkey_supervisor::service::{self, RunOrder, ServedEnd, ServiceError};
 
 use crate::cli::RunArguments;
@@ -24,8 +26,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         return Err(anyhow::Error::msg(message).into());
     }
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = RunOutputs::find(report, events, None)?;
-    if outputs.report.is_some() || outputs.events.is_some() {
+    let outputs = RunOutputs::find(report, events, arguments.export.destination())?;
+    if outputs.report.is_some() || outputs.events.is_some() || outputs.export.is_some() {
         // What the program can write, no output of turnkey's may lie in.
         let policy = run::load(&arguments.profile, &arguments.overrides)?;
         outputs.require_unreachable(&policy)?;
@@ -37,12 +39,32 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let events = outputs.events.map(run::begin_events);
     let events: Option<File> = events.transpose()?;
     let directory = here()?;
-    let end = asked(arguments, takes_stdout, &directory, events.as_ref())?;
+    let receives = outputs.export.map(receive_export).transpose()?;
+    let (receiver, export) = receives.unzip();
+    let more = [
+        events.as_ref().map(AsFd::as_fd),
+        export.as_ref().map(AsFd::as_fd),
+    ];
+    let end = asked(arguments, takes_stdout, &directory, more);
+    // Its other end is gone with the run, and this was the last copy.
+    drop(export);
+    if let Some(receiver) = receiver {
+        receiver.finish();
+    }
+    let end = end?;
     if let Some(file) = report {
         file.write(&end.report)
             .context("could not write the report")?;
     }
     Ok(end.code)
+}
+
+/// Begins to take an export; the answer has the end of the connection that goes to the service.
+fn receive_export(destination: ExportDestination) -> anyhow::Result<(ExportReceiver, OwnedFd)> {
+    let failed = "could not begin to take an export";
+    let (own, its) = ExportLine::pair().context(failed)?;
+    let receiver = ExportReceiver::start(own, destination).context(failed)?;
+    Ok((receiver, its))
 }
 
 fn here() -> anyhow::Result<OwnedFd> {
@@ -54,7 +76,7 @@ fn asked(
     arguments: &RunArguments,
     takes_stdout: bool,
     directory: &OwnedFd,
-    events: Option<&File>,
+    more: [Option<BorrowedFd<'_>>; 2],
 ) -> anyhow::Result<ServedEnd> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let output = match takes_stdout {
@@ -63,7 +85,7 @@ fn asked(
     };
     let mut descriptors: Vec<BorrowedFd<'_>> =
         vec![stdin.as_fd(), output, stderr.as_fd(), directory.as_fd()];
-    descriptors.extend(events.map(AsFd::as_fd));
+    descriptors.extend(more.into_iter().flatten());
     let order = order(arguments, takes_stdout)?;
     let waits = |reason: &str| {
         if !arguments.quiet {

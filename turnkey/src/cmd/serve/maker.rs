@@ -21,9 +21,11 @@ use turnkey_jailer::served::{self, SchedulingClass};
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::JailLimits;
 use turnkey_report::Report;
+use turnkey_supervisor::export::{ExportTarget, WantedExport};
 use turnkey_supervisor::service::{
     CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
-    PeerError, Refusal, RefusalCode, RunClaim, RunOrder, ServedCaller, ServedPeer, memory,
+    PeerError, Refusal, RefusalCode, RunClaim, RunOrder, ServedCaller, ServedPeer,
+    WantedDescriptors, memory,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
@@ -44,6 +46,8 @@ const REQUEST: Duration = Duration::from_secs(5);
 const PREPARATION: u32 = 60;
 /// The time, in seconds, in which the caller takes what is left of the output, behind the longest that the program may run.
 const UNREAD: u32 = 30;
+/// The time, in seconds, in which the caller's process writes the files of an export, and takes what is left of the output.
+const EXPORT: u32 = 300;
 /// The time, in seconds, in which a run ends when its caller has hung up; its program has two of them to end by itself.
 const ABANDONED: u32 = 4;
 
@@ -222,15 +226,14 @@ fn answered(
         return Ok(RequestEnd::Gone);
     };
     let (order, descriptors) = words(came.map_err(malformed)?)?;
-    let descriptors = CallerDescriptors::check(descriptors)
-        .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
     let arguments = parse(&order)?;
-    let events = descriptors.events;
-    if arguments.events.is_some() != events.is_some() {
-        return Err(malformed(
-            "--events goes with a fifth descriptor, and that with it",
-        ));
-    }
+    let more = WantedDescriptors {
+        events: arguments.events.is_some(),
+        export: arguments.export.destination().is_some(),
+    };
+    let descriptors = CallerDescriptors::check(descriptors, more)
+        .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
+    let taken = (descriptors.events, descriptors.export);
     take_streams(&descriptors.streams).map_err(|errno| broken(&errno.into()))?;
     drop(descriptors.streams);
     let seen = peer.look_at(&**caller, CallerLook::at);
@@ -257,7 +260,7 @@ fn answered(
     heed(Arc::clone(caller), service_pid).map_err(|error| broken(&error))?;
     let program = arguments.command.first().map_or(OsStr::new(""), OsStr::new);
     let started = || started(&arguments.profile, program);
-    let done = under(&arguments, wanted, events, &started)?;
+    let done = under(&arguments, wanted, taken, &started)?;
     tell(&done, &arguments, &environment);
     Ok(RequestEnd::Ran(Box::new(done)))
 }
@@ -309,7 +312,6 @@ pub fn unserved(arguments: &RunArguments) -> Option<&'static str> {
     let strict = arguments.strictness.chosen() == Strictness::Whole;
     let leaves = arguments.residence.chosen() == turnkey_supervisor::Residence::Kernel;
     let flags = [
-        (arguments.export.destination().is_some(), "--export"),
         (arguments.layer.keep.is_some(), "--keep"),
         (arguments.layer.layer.is_some(), "--layer"),
         (!arguments.sinks.to.is_empty(), "--to"),
@@ -436,10 +438,11 @@ fn settle(
 fn under(
     arguments: &RunArguments,
     wanted: SettledRun,
-    events: Option<OwnedFd>,
+    (events, export): (Option<OwnedFd>, Option<OwnedFd>),
     started: &dyn Fn(),
 ) -> Result<FinishedRun, Refusal> {
     let failed = |error: anyhow::Error| broken(&error);
+    let export = export.map(|line| wanted_export(arguments, line, &wanted.policy));
     let wants_terminal = arguments.terminal.chosen().unwrap_or(false);
     let terminal = wants_terminal.then(|| Terminal::with_output(std::io::stdout()));
     let terminal = terminal.transpose().map_err(|error| failed(error.into()))?;
@@ -450,6 +453,7 @@ fn under(
         capture: arguments.capture,
         redact: !arguments.no_redact,
         events: events.map(std::fs::File::from),
+        export: export.transpose().map_err(failed)?,
         served: Some(wanted.caller),
         ..RunRequest::new(arguments.command.clone())
     };
@@ -459,6 +463,24 @@ fn under(
     };
     let place = RunPlace::entered_before();
     turnkey_supervisor::run(request, wanted.policy, place, &mut observer).map_err(failed)
+}
+
+/// The export to the caller's own process, over this connection.
+fn wanted_export(
+    arguments: &RunArguments,
+    line: OwnedFd,
+    policy: &SettledPolicy,
+) -> anyhow::Result<WantedExport> {
+    let destination = arguments.export.destination();
+    let (path, mode) = destination.context("no export is asked for")?;
+    let target = ExportTarget::Caller {
+        line: line.into(),
+        mode,
+        begins: || {
+            nix::unistd::alarm::set(EXPORT);
+        },
+    };
+    WantedExport::new(target, path, arguments.export.scope(), policy.policy())
 }
 
 /// The caller's terminal. From its start on a run has a clock of its own, and a caller that takes no output holds the slot not much
