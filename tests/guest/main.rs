@@ -9,6 +9,7 @@ mod lsm;
 mod oldest;
 mod packaged;
 mod pids;
+mod podman;
 mod preempt;
 mod systemd;
 mod tier;
