@@ -2,6 +2,7 @@
 
 mod crun;
 mod podman;
+mod profiles;
 
 use std::io::Write;
 use std::path::Path;
