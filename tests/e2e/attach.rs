@@ -162,7 +162,7 @@ impl Others {
     }
 
     /// Has it do something; its answer, which is empty when it died of it.
-    fn ask(&mut self, what: &str) -> String {
+    pub fn ask(&mut self, what: &str) -> String {
         let asked = writeln!(self.input, "{what}").and_then(|()| self.input.flush());
         asked.map_or(String::new(), |()| self.line())
     }
