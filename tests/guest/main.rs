@@ -3,6 +3,7 @@
 
 mod alone;
 mod apparmor;
+mod ci_runner;
 mod containers;
 mod crowd;
 mod lsm;
