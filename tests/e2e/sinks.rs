@@ -122,30 +122,6 @@ fn sink<'r>(report: &'r Value, to: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("no {to} in {}", report["sinks"]))
 }
 
-/// The model that others wrote of OCSF, where this machine has it: `pip install py-ocsf-models`.
-fn read_by_the_model(file: &Path) {
-    let program = "
-import sys
-try:
-    from py_ocsf_models.events.findings.detection_finding import DetectionFinding
-except ImportError:
-    sys.exit('absent')
-for line in open(sys.argv[1]):
-    DetectionFinding.model_validate_json(line)
-print('valid')
-";
-    let file = file.to_str().expect("UTF-8");
-    let output = Command::new("python3").args(["-c", program, file]).output();
-    let output = output.expect("a program of the host");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    match errors.trim() {
-        "absent" => {
-            turnkey_tests::measured("py-ocsf-models is not here, and did not read the OCSF")
-        }
-        _ => assert_eq!(output.stdout, b"valid\n", "{errors}"),
-    }
-}
-
 #[test]
 fn every_receivers_copy_is_what_the_report_says() {
     let place = scratch();
@@ -191,7 +167,7 @@ fn every_receivers_copy_is_what_the_report_says() {
         }
     }
     assert_eq!(http.requests()[0].path(), "/hooks/T0KEN");
-    read_by_the_model(&ocsf);
+    crate::report::readers::read_ocsf(&ocsf);
     let events = lines(&ocsf);
     assert_eq!(events.len(), alerts.len());
     for (event, alert) in events.iter().zip(&alerts) {

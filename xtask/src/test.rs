@@ -54,6 +54,9 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
         let nextest = nextest(turnkey, "run");
         return command::become_it(loaded_once(turnkey, nextest).args(&arguments.filters));
     }
+    if unable.nothing() {
+        setup::readers::ensure()?;
+    }
     let mut times = Times::read();
     eprintln!(
         "first turnkey and its tests are built{}; then the tests of this host run{}",
@@ -121,6 +124,9 @@ fn nextest(turnkey: &Path, subcommand: &str) -> Command {
         .env("TURNKEY_BIN", turnkey)
         .env("TURNKEY_ROOT", workspace::root())
         .current_dir(workspace::root());
+    if let Some(readers) = setup::readers::installed() {
+        nextest.env("TURNKEY_READERS", readers);
+    }
     nextest
 }
 
