@@ -63,8 +63,7 @@ pub fn lost_alerts(report: &Report, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out`
-/// does.
+/// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out` does.
 #[cfg(test)]
 pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     fitted(report, out, colour, brief::MOST)

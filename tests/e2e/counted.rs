@@ -39,6 +39,11 @@ pub fn numbers(events: &[Value]) -> Vec<u64> {
 /// Checks that numbers follow one another, whichever the first is.
 pub fn expect_each_once(numbers: &[u64]) {
     if let Some(pair) = numbers.windows(2).find(|pair| pair[1] != pair[0] + 1) {
-        panic!("{} follows {} in {numbers:?}", pair[1], pair[0]);
+        panic!(
+            "of {} numbers, {} follows {}",
+            numbers.len(),
+            pair[1],
+            pair[0]
+        );
     }
 }

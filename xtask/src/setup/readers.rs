@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::unable::are_all_expected;
 use crate::{command, workspace};
 
-/// What pip installs: each version and its files by their digests.
+/// The requirements of pip: each version, and its files by their digests.
 const REQUIREMENTS: &str = include_str!("readers.txt");
 
 /// The folder of the readers' programs, where they are installed as [`REQUIREMENTS`] says.

@@ -38,7 +38,7 @@ fn facts(attached: &Attachment) -> Markup {
     element_with("dl", "facts", pairs)
 }
 
-/// Those that were there, each with what it had open.
+/// The processes that were there, each with what it had open.
 fn found(attached: &Attachment) -> Markup {
     let listed = attached.found.iter().map(process);
     let count = u64::try_from(attached.found.len()).unwrap_or(u64::MAX);
