@@ -11,7 +11,7 @@ use crate::{VERSION, notices};
 use xtask::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 13] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
@@ -20,6 +20,14 @@ const FILES: [(&str, &str); 11] = [
     (
         "packaging/attach.conf",
         "usr/share/doc/turnkey/examples/attach.conf",
+    ),
+    (
+        "packaging/ci-runner.conf",
+        "usr/share/doc/turnkey/examples/ci-runner.conf",
+    ),
+    (
+        "packaging/ci-runner.service",
+        "usr/share/doc/turnkey/examples/ci-runner.service",
     ),
     // Where podman and CRI-O look: oci-hooks(5).
     (
@@ -234,14 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_gives_the_drop_in_that_the_package_has() {
+    fn the_guide_gives_the_units_that_the_package_has() {
         let read = |name: &str| fs::read_to_string(xtask::workspace::root().join(name));
-        let drop_in = read("packaging/attach.conf").expect("an example");
-        let setting = drop_in.lines().filter(|line| !line.starts_with('#'));
-        let setting: Vec<&str> = setting.collect();
         let guide = read("docs/guide/attach.md").expect("a guide");
-        let block = format!("```ini\n{}\n```\n", setting.join("\n"));
-        assert!(guide.contains(&block), "the guide lacks {block}");
+        for example in ["attach.conf", "ci-runner.conf", "ci-runner.service"] {
+            let unit = read(&format!("packaging/{example}")).expect("an example");
+            let setting = unit.lines().filter(|line| !line.starts_with('#'));
+            let setting: Vec<&str> = setting.collect();
+            let block = format!("```ini\n{}\n```\n", setting.join("\n"));
+            assert!(guide.contains(&block), "the guide lacks {block}");
+        }
     }
 
     #[test]

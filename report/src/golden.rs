@@ -1,5 +1,6 @@
 //! Whole runs by hand: their reports against golden files and the JSON Schema, and what people read on the terminal.
 
+mod attached;
 mod calls;
 mod looks;
 mod sunk;

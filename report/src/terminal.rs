@@ -3,6 +3,7 @@
 //! Everything from the jail is escaped long before it comes here, so the only control sequences
 //! are the colours that this file writes when the caller wants them.
 
+pub mod attached;
 pub mod blocked;
 mod brief;
 pub mod lacking;
@@ -62,8 +63,7 @@ pub fn lost_alerts(report: &Report, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out`
-/// does.
+/// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out` does.
 #[cfg(test)]
 pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     fitted(report, out, colour, brief::MOST)
@@ -84,7 +84,7 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
     }
-    for words in remarks::all(report) {
+    for words in attached::lines(report).chain(remarks::all(report)) {
         page.line(&format!("turnkey: {words}"))?;
     }
     page.elsewhere(&peers::without_name_servers(report))?;

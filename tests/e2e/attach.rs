@@ -88,6 +88,11 @@ fn hierarchy() -> PathBuf {
     hierarchy.expect("cgroup v2 is mounted")
 }
 
+/// True where control groups of version 2 stand beside those of version 1.
+pub fn is_hybrid() -> bool {
+    !mounted("cgroup").is_empty()
+}
+
 /// The places where file systems of a type are mounted.
 fn mounted(kind: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
@@ -157,7 +162,7 @@ impl Others {
     }
 
     /// Has it do something; its answer, which is empty when it died of it.
-    fn ask(&mut self, what: &str) -> String {
+    pub fn ask(&mut self, what: &str) -> String {
         let asked = writeln!(self.input, "{what}").and_then(|()| self.input.flush());
         asked.map_or(String::new(), |()| self.line())
     }
@@ -184,7 +189,8 @@ impl Attached {
         Attached::by(&mut Command::new(binary()), target, options)
     }
 
-    fn by(command: &mut Command, target: &[&str], options: &[&str]) -> Attached {
+    /// By a command that is turnkey's but for the words.
+    pub fn by(command: &mut Command, target: &[&str], options: &[&str]) -> Attached {
         let directory = scratch();
         let report = directory.path().join("report.json");
         command.arg("attach").args(target).args(options);

@@ -1,5 +1,9 @@
 //! Containers of others: what runc starts, early, late, by a hook and behind the wrapper.
 
+mod crun;
+mod podman;
+mod profiles;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,8 +14,8 @@ use turnkey_tests::{binary, eventually, finish, outside, scratch};
 
 use crate::attach::{Attached, Others, OthersGroup, broken, is_whole};
 
-/// A container as runc makes it: its program, and the settings of its runtime.
-fn bundle(directory: &Path, group: &str) {
+/// A container's tree: a program that reads its shadow when it is told to, and nothing else but that.
+fn tree(directory: &Path) {
     let root = directory.join("rootfs");
     std::fs::create_dir_all(root.join("etc")).expect("a test can make directories");
     std::fs::write(root.join("etc/shadow"), "root:x:::\n").expect("a test can write");
@@ -24,34 +28,45 @@ fn bundle(directory: &Path, group: &str) {
     // There is nothing else in its tree.
     let (compiled, _) = outside("cc", &["-static", "-o", &program, &source]);
     assert!(compiled.success());
+}
+
+/// A container as runc makes it: its program, and the settings of its runtime.
+fn bundle(directory: &Path, group: &str) {
+    tree(directory);
     let made = Command::new("runc")
         .arg("spec")
         .current_dir(directory)
         .status();
     assert!(made.expect("runc is installed").success());
+    change(directory, |settings| {
+        settings["process"]["terminal"] = false.into();
+        settings["process"]["args"] = serde_json::json!(["/program"]);
+        settings["linux"]["cgroupsPath"] = group.into();
+    });
+}
+
+/// Changes the settings of a bundle.
+fn change(directory: &Path, change: impl FnOnce(&mut Value)) {
     let config = directory.join("config.json");
     let text = std::fs::read_to_string(&config).expect("runc wrote it");
     let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
-    settings["process"]["terminal"] = false.into();
-    settings["process"]["args"] = serde_json::json!(["/program"]);
-    settings["linux"]["cgroupsPath"] = group.into();
+    change(&mut settings);
     std::fs::write(&config, settings.to_string()).expect("a test can write");
 }
 
-/// Has runc call turnkey before the program starts.
+/// Has the runtime call turnkey before the program starts.
 fn add_hook(directory: &Path, reports: &Path) {
-    let config = directory.join("config.json");
-    let text = std::fs::read_to_string(&config).expect("runc wrote it");
-    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
-    let arguments = [
-        "turnkey",
-        "oci-hook",
-        "--reports",
-        &reports.display().to_string(),
-    ];
-    settings["hooks"]["createRuntime"] =
-        serde_json::json!([{ "path": binary(), "args": arguments }]);
-    std::fs::write(&config, settings.to_string()).expect("a test can write");
+    add_hook_with(directory, reports, &[]);
+}
+
+/// The same, with what else the hook is told.
+fn add_hook_with(directory: &Path, reports: &Path, options: &[&str]) {
+    let reports = reports.display().to_string();
+    let arguments = [&["turnkey", "oci-hook", "--reports", &reports][..], options];
+    let hook = serde_json::json!({ "path": binary(), "args": arguments.concat() });
+    change(directory, |settings| {
+        settings["hooks"]["createRuntime"] = serde_json::json!([hook]);
+    });
 }
 
 /// A container of runc in a group; `end` writes the byte that its program waits for.
@@ -67,6 +82,11 @@ impl Container {
     /// As what stands for runc makes it.
     fn by(mut command: Command, directory: &Path, id: &str) -> Container {
         command.args(["run", id]).current_dir(directory);
+        Container::of(command)
+    }
+
+    /// As a whole command makes it.
+    fn of(mut command: Command) -> Container {
         let child = command.stdin(Stdio::piped()).spawn();
         Container {
             child: child.expect("runc can be started"),
@@ -93,6 +113,24 @@ fn of_the_end(file: &Path) -> (Value, String) {
     (report, text)
 }
 
+/// Returns when the program of the only container in the group is there.
+fn its_program_waits(group: &Path) {
+    eventually("its program waits", || {
+        let procs = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let runs = |pid: &str| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.ends_with("program"))
+        };
+        procs.lines().any(runs)
+    });
+}
+
+/// Turnkey, attached to a container that runs. It asks podman, too, which makes itself a storage where it has none.
+fn late(place: &Path, id: &str) -> Attached {
+    let mut turnkey = podman::with_storage(binary(), place);
+    Attached::by(&mut turnkey, &["--container", id], &[])
+}
+
 #[test]
 fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
     let (directory, group) = (scratch(), OthersGroup::new());
@@ -115,16 +153,8 @@ fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
     assert_eq!(grave, ["credential-file"], "{said}");
 
     let container = Container::start(directory.path(), &id);
-    let inside = group.path.join("web/cgroup.procs");
-    eventually("its program waits", || {
-        let procs = std::fs::read_to_string(&inside).unwrap_or_default();
-        let runs = |pid: &str| {
-            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
-            exe.is_ok_and(|exe| exe.ends_with("program"))
-        };
-        procs.lines().any(runs)
-    });
-    let late = Attached::to(&["--container", &id], &[]);
+    its_program_waits(&group.path.join("web"));
+    let late = late(directory.path(), &id);
     assert_eq!(container.end(), 137);
     let (code, report, said) = late.end();
     assert_eq!(
@@ -316,7 +346,7 @@ fn two_containers_of_one_id_that_start_in_one_moment_have_a_report_each() {
     two_of_one_id(|_| ());
 }
 
-/// The command that stands where an engine expects runc.
+/// The command that stands where an engine expects a runtime.
 fn wrapper(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.arg("oci-runtime").args(arguments).arg("--");
@@ -334,10 +364,10 @@ fn behind_the_wrapper_a_runtime_makes_no_container_that_nobody_watches() {
     let unwatched = Container::by(wrapper(&["--reports", &nowhere]), directory.path(), &id);
     assert_eq!(unwatched.end(), 1, "the program is not started");
 
-    let config = directory.path().join("config.json");
-    let text = std::fs::read_to_string(&config).expect("it is there");
-    let without = text.replace(&nowhere, &reports);
-    std::fs::write(&config, without).expect("a test can write");
+    change(directory.path(), |settings| {
+        let without = settings.to_string().replace(&nowhere, &reports);
+        *settings = serde_json::from_str(&without).expect("it is JSON");
+    });
     let container = Container::by(wrapper(&["--reports", &reports]), directory.path(), &id);
     assert_eq!(container.end(), 137, "killed before it had the content");
     let report = directory.path().join(format!("{id}.json"));

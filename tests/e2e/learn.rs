@@ -10,7 +10,7 @@ expected!(
 
 expected!(on[PROGRAMS_6_12]);
 
-mod examples;
+pub mod examples;
 mod lasting;
 mod network;
 

@@ -18,6 +18,7 @@ mod behaviours;
 mod bombs;
 mod check;
 mod containers;
+mod counted;
 mod crowd;
 mod decoys;
 mod doctor;

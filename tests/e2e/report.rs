@@ -12,13 +12,14 @@ expected!(on[PROGRAMS_6_12]);
 
 mod advised;
 mod browser;
+pub mod readers;
 mod redaction;
 mod suggested;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use turnkey_tests::{Run, binary, finish, measured, scratch};
+use turnkey_tests::{Run, binary, finish, scratch};
 
 /// A directory with the report of a run, and what that run said on standard error.
 struct Told {
@@ -253,40 +254,5 @@ for name in ('/etc/shadow', '/proc/%d/mem' % os.getppid()):
         (&file["uri"], &file["uriBaseId"]),
         (&"attack.py".into(), &"%SRCROOT%".into())
     );
-    read_by_others(&text_of_one, prints.len());
-}
-
-/// The tools that people read SARIF with, where this machine has them: `pip install sarif-tools check-jsonschema`.
-pub fn read_by_others(log: &[u8], results: usize) {
-    let place = scratch();
-    let file = place.path().join("turnkey.sarif");
-    std::fs::write(&file, log).expect("a test can write its own directory");
-    let file = file.to_str().expect("UTF-8");
-    let has = |tool: &str| {
-        let found = Command::new(tool).arg("--version").output().is_ok();
-        if !found {
-            measured(&format!("{tool} is not here, and did not read the SARIF"));
-        }
-        found
-    };
-    if has("sarif") {
-        let summary = run(Command::new("sarif").args(["summary", file]));
-        let (said, errors) = (text(&summary.stdout), text(&summary.stderr));
-        assert!(summary.status.success(), "{said}{errors}");
-        let counted: usize = said
-            .lines()
-            .filter_map(|line| line.split_once(": "))
-            .filter(|(level, _)| ["error", "warning", "note"].contains(&level.trim()))
-            .filter_map(|(_, count)| count.trim().parse::<usize>().ok())
-            .sum();
-        assert_eq!(counted, results, "{said}");
-    }
-    if has("check-jsonschema") {
-        let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/data/schemas/sarif-2.1.0.json");
-        // The published schema has a pattern that ECMAScript takes for none.
-        let options = ["--regex-variant", "python", "--schemafile", schema, file];
-        let checked = run(Command::new("check-jsonschema").args(options));
-        let (said, errors) = (text(&checked.stdout), text(&checked.stderr));
-        assert!(checked.status.success(), "{said}{errors}");
-    }
+    readers::read_sarif(&[text_of_one], prints.len());
 }

@@ -2,6 +2,7 @@
 
 use turnkey_expectations::expected;
 
+mod attached;
 mod https;
 mod journal;
 mod reach;
@@ -12,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use turnkey_tests::{NOBODY, Ran, Run, binary, finish, outside, scratch};
+use turnkey_tests::{NOBODY, Ran, Run, binary, finish, scratch};
 
 use receiver::{Answer, Receiver, SECRET};
 
@@ -121,30 +122,6 @@ fn sink<'r>(report: &'r Value, to: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("no {to} in {}", report["sinks"]))
 }
 
-/// The model that others wrote of OCSF, where this machine has it: `pip install py-ocsf-models`.
-fn read_by_the_model(file: &Path) {
-    let program = "
-import sys
-try:
-    from py_ocsf_models.events.findings.detection_finding import DetectionFinding
-except ImportError:
-    sys.exit('absent')
-for line in open(sys.argv[1]):
-    DetectionFinding.model_validate_json(line)
-print('valid')
-";
-    let file = file.to_str().expect("UTF-8");
-    let output = Command::new("python3").args(["-c", program, file]).output();
-    let output = output.expect("a program of the host");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    match errors.trim() {
-        "absent" => {
-            turnkey_tests::measured("py-ocsf-models is not here, and did not read the OCSF")
-        }
-        _ => assert_eq!(output.stdout, b"valid\n", "{errors}"),
-    }
-}
-
 #[test]
 fn every_receivers_copy_is_what_the_report_says() {
     let place = scratch();
@@ -190,7 +167,7 @@ fn every_receivers_copy_is_what_the_report_says() {
         }
     }
     assert_eq!(http.requests()[0].path(), "/hooks/T0KEN");
-    read_by_the_model(&ocsf);
+    crate::report::readers::read_ocsf(&ocsf);
     let events = lines(&ocsf);
     assert_eq!(events.len(), alerts.len());
     for (event, alert) in events.iter().zip(&alerts) {
@@ -493,38 +470,4 @@ fn the_journal_keeps_what_the_report_says() {
     assert_eq!(shadow["TURNKEY_PATH"], "/etc/shadow");
     let last = entries.last().expect("the verdict");
     assert_eq!(last["TURNKEY_VERDICT"], ran.report["verdict"]);
-}
-
-#[test]
-fn an_attachment_tells_its_receivers_too() {
-    let place = scratch();
-    let file = place.path().join("alerts.jsonl");
-    let report = place.path().join("report.json");
-    let group = crate::attach::OthersGroup::new();
-    let mut command = Command::new(binary());
-    command
-        .args(["attach", "--cgroup", group.name(), "--for", "5s"])
-        .arg("--to")
-        .arg(format!("file:{}", file.display()))
-        .arg("--report")
-        .arg(&report)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("turnkey can be started");
-    let mut said = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).expect("a pipe can be read");
-    child.stderr = Some(said.into_inner());
-    let script = format!(
-        "echo $$ > {}/cgroup.procs; cat /etc/shadow",
-        group.path().display()
-    );
-    outside("sh", &["-c", &script]);
-    assert_eq!(finish(child).status.code(), Some(121));
-    let report: Value =
-        serde_json::from_slice(&std::fs::read(&report).expect("it was written")).expect("JSON");
-    let alerts = lines(&file);
-    expect_same(&alerts, &report);
-    assert_eq!(alerts[0]["group"], group.name());
-    assert_eq!(alerts[0]["violation"]["path"], "/etc/shadow");
 }

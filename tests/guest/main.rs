@@ -3,12 +3,14 @@
 
 mod alone;
 mod apparmor;
+mod ci_runner;
 mod containers;
 mod crowd;
 mod lsm;
 mod oldest;
 mod packaged;
 mod pids;
+mod podman;
 mod preempt;
 mod systemd;
 mod tier;

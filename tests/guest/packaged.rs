@@ -26,7 +26,7 @@ const UNITS: &str = "/etc/systemd/system";
 const DROP_IN: &str = "/usr/share/doc/turnkey/examples/attach.conf";
 
 /// Runs a command and shows it.
-fn run(words: &[&str]) -> Output {
+pub fn run(words: &[&str]) -> Output {
     let output = Command::new(words[0]).args(&words[1..]).output();
     let output = output.unwrap_or_else(|error| panic!("{words:?}: {error}"));
     println!(
@@ -39,22 +39,23 @@ fn run(words: &[&str]) -> Output {
 }
 
 /// Runs a command that has to succeed; its output.
-fn ok(words: &[&str]) -> String {
+pub fn ok(words: &[&str]) -> String {
     let output = run(words);
     assert!(output.status.success(), "{words:?}: {}", output.status);
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 /// A property of a unit.
-fn property(unit: &str, name: &str) -> String {
+pub fn property(unit: &str, name: &str) -> String {
     ok(&["systemctl", "show", "--value", "--property", name, unit])
 }
 
 /// The package, installed, until the test ends.
-struct Installed;
+pub struct Installed;
 
 impl Installed {
-    fn new() -> Installed {
+    /// From the package's file.
+    pub fn new() -> Installed {
         // dpkg insists on a database.
         fs::create_dir_all("/var/lib/dpkg/updates").unwrap();
         fs::create_dir_all("/var/lib/dpkg/info").unwrap();
@@ -138,7 +139,7 @@ impl Drop for Service {
 }
 
 /// A report, as soon as it is there as a whole.
-fn report(path: &Path) -> Value {
+pub fn report(path: &Path) -> Value {
     let mut report = Value::Null;
     eventually("a report is written", || {
         let text = fs::read_to_string(path).unwrap_or_default();

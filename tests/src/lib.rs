@@ -508,6 +508,20 @@ pub fn measured(figure: &str) {
     eprintln!("measured: {figure}");
 }
 
+/// A program of others that reads what turnkey writes for them: that of `cargo xtask setup`, or else the caller's. Where there is
+/// none, the test says so.
+pub fn reader(name: &str) -> Option<Command> {
+    let installed = std::env::var_os("TURNKEY_READERS").map(|folder| Path::new(&folder).join(name));
+    let program = installed.unwrap_or_else(|| name.into());
+    let found = Command::new(&program).arg("--version").output().is_ok();
+    if !found {
+        measured(&format!(
+            "{name} is not here, and read nothing: cargo xtask setup"
+        ));
+    }
+    found.then(|| Command::new(program))
+}
+
 /// Whether this is the guest of `cargo xtask vm`, where there is more to be tried: the whole machine
 /// is ours, and it has a disk to swap to.
 pub fn in_the_guest() -> bool {

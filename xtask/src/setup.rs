@@ -3,6 +3,7 @@
 mod needs;
 mod packages;
 mod programs;
+pub mod readers;
 
 use std::time::Instant;
 
@@ -45,6 +46,7 @@ pub fn run(arguments: &SetupArguments) -> Result<()> {
     } else {
         ensure(&OF_ALL)?;
         ensure_nextest()?;
+        readers::ensure()?;
         if arguments.ebpf {
             ensure_ebpf()?;
         }

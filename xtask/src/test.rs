@@ -62,6 +62,9 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
         let turnkey = workspace::build_tests()?.turnkey;
         return served::run(&turnkey, &listing(&turnkey)?);
     }
+    if unable.nothing() {
+        setup::readers::ensure()?;
+    }
     let mut times = Times::read();
     eprintln!(
         "first turnkey and its tests are built{}; then the tests of this host run{}",
@@ -127,6 +130,9 @@ fn nextest(turnkey: &Path, subcommand: &str) -> Command {
         .env("TURNKEY_BIN", turnkey)
         .env("TURNKEY_ROOT", workspace::root())
         .current_dir(workspace::root());
+    if let Some(readers) = setup::readers::installed() {
+        nextest.env("TURNKEY_READERS", readers);
+    }
     nextest
 }
 

@@ -68,7 +68,7 @@ impl Unable {
 }
 
 /// True when CI, as the machines of code hosts set it, says that nobody is there to read what was left out.
-fn are_all_expected(ci: Option<&OsStr>) -> bool {
+pub fn are_all_expected(ci: Option<&OsStr>) -> bool {
     ci.is_some_and(|value| !["", "0", "false"].iter().any(|no| value == *no))
 }
 

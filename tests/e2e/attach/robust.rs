@@ -9,6 +9,7 @@ use turnkey_expectations::expected;
 use turnkey_tests::{binary, eventually, finish, scratch};
 
 use super::{Attached, Others, OthersGroup, broken, hierarchy, is_whole, remove};
+use crate::counted::{self, NOWHERE};
 
 /// A program that starts programs, with a pause for those that watch it, until it is ended.
 struct Busy(Child);
@@ -25,6 +26,51 @@ impl Busy {
     fn end(mut self) {
         self.0.kill().expect("it is a child");
         self.0.wait().expect("it is a child");
+    }
+}
+
+/// A program that numbers its operations, and counts those that it has ended.
+struct Counting {
+    child: Others,
+    place: tempfile::TempDir,
+}
+
+/// Writes the number of operations that have ended to a file.
+const COUNTING: &str = "
+import itertools, os, sys, time
+count = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for number in itertools.count(1):
+    try:
+        os.open(sys.argv[2] + str(number - 1), os.O_RDONLY)
+    except OSError:
+        pass
+    os.pwrite(count, b'%020d' % number, 0)
+    if number == 1:
+        print('ready', flush=True)
+    time.sleep(0.0005)
+";
+
+/// Operations between two of its counts at least.
+const BETWEEN: u64 = 20;
+
+impl Counting {
+    fn start(group: &Path) -> Counting {
+        let place = scratch();
+        let count = place.path().join("count").display().to_string();
+        let mut child = Others::start_with(group, COUNTING, &[&count, NOWHERE]);
+        assert_eq!(child.line(), "ready");
+        Counting { child, place }
+    }
+
+    /// The number of operations that have ended.
+    fn count(&self) -> u64 {
+        let text = std::fs::read_to_string(self.place.path().join("count"));
+        text.expect("it counts").parse().expect("a number")
+    }
+
+    fn end(mut self) {
+        self.child.child.kill().expect("it is a child");
+        self.child.end();
     }
 }
 
@@ -49,6 +95,7 @@ fn canaries() -> Vec<PathBuf> {
 fn taken_and_let_go(times: u32) {
     let (group, directory) = (OthersGroup::new(), scratch());
     let busy = Busy::start(&group.path);
+    let counting = Counting::start(&group.path);
     let events = directory.path().join("events.jsonl");
     for number in 0..times {
         let options = [
@@ -65,7 +112,9 @@ fn taken_and_let_go(times: u32) {
             false => [&options[..1], &options[3..]].concat(),
         };
         let attached = Attached::to(&["--cgroup", &group.name], &options);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        let before = counting.count();
+        eventually("it goes on", || counting.count() > before + BETWEEN);
+        let after = counting.count();
         attached.let_go();
         let (code, report, said) = attached.end();
         assert_eq!(
@@ -74,20 +123,19 @@ fn taken_and_let_go(times: u32) {
             "{number}: {said}"
         );
         assert!(is_whole(&report), "{number}: {said}");
-        let text = std::fs::read_to_string(&events).expect("events are there");
-        let lines: Vec<serde_json::Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
-            .collect();
-        if let Some(at) = (0..lines.len()).find(|at| lines[*at]["seq"] != *at) {
-            let around = &lines[at.saturating_sub(2)..lines.len().min(at + 3)];
-            panic!(
-                "{number}: of {} lines, line {at} is not the next one: {around:#?}",
-                lines.len()
-            );
-        }
+        let lines = counted::whole_lines(&events);
         assert_eq!(lines.last().expect("a line")["kind"], "end", "{number}");
+        let told = counted::numbers(&lines);
+        counted::expect_each_once(&told);
+        // The first was begun when it was watched already, the last had ended when it still was.
+        let between: Vec<u64> = (before + 1..after).collect();
+        let told: Vec<u64> = told
+            .into_iter()
+            .filter(|told| between.contains(told))
+            .collect();
+        assert_eq!(told, between, "{number}: the program counted them");
     }
+    counting.end();
     busy.end();
 }
 

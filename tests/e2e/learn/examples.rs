@@ -13,7 +13,7 @@ expected!(
 );
 
 /// Where the repository lies.
-fn examples(kind: &str) -> PathBuf {
+pub fn examples(kind: &str) -> PathBuf {
     let root = std::env::var_os("TURNKEY_ROOT").map(PathBuf::from);
     let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     root.join("examples").join(kind)
@@ -29,7 +29,7 @@ fn header(text: &str, key: &str) -> Option<String> {
 }
 
 /// Puts a program where it runs, with what some expect beside it; its command.
-fn set_up(file: &Path, directory: &Path) -> Vec<String> {
+pub fn set_up(file: &Path, directory: &Path) -> Vec<String> {
     let name = file
         .file_name()
         .expect("a file")

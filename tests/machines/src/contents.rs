@@ -72,6 +72,7 @@ const PACKAGES: &[&str] = &[
     "bash",
     "bsdutils",
     "coreutils",
+    "crun",
     "dash",
     "dbus",
     "diffutils",
@@ -97,8 +98,8 @@ const PACKAGES: &[&str] = &[
     "util-linux",
 ];
 
-/// The package manager, and the scripts that packages call for their units.
-const INSTALLING_PACKAGES: &[&str] = &["dpkg", "init-system-helpers", "perl-base"];
+/// The package manager, the scripts that packages call for their units, and the engine that the package has files for.
+const INSTALLING_PACKAGES: &[&str] = &["dpkg", "init-system-helpers", "perl-base", "podman"];
 
 /// The other programs that run under the shipped profiles, and those that look at reports. `npm` is part of some
 /// builds of `nodejs`.

@@ -20,7 +20,7 @@ waited for.
 
 Examples:
   turnkey attach --unit nginx.service --profile service     a service and all that it starts
-  turnkey attach --container web --report web.json           a container of podman, docker or runc
+  turnkey attach --container web --report web.json           a container of podman, docker, runc or crun
   turnkey attach --pid 4711 --mode observe --for 10m         the group of a process, rules only log
   turnkey attach --cgroup /jobs --required --pids 500        it does not outlive turnkey, and has limits meanwhile";
 
@@ -136,7 +136,7 @@ pub struct AttachTarget {
     /// The group of a unit of systemd
     #[arg(long, value_name = "NAME")]
     pub unit: Option<String>,
-    /// The group of a container of podman, docker or runc, by name or id
+    /// The group of a container of podman, docker, runc or crun, by name or id
     #[arg(long, value_name = "ID")]
     pub container: Option<String>,
 }

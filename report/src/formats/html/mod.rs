@@ -1,6 +1,7 @@
 //! The report as one page for a browser: nothing is fetched, everything can be read without
 //! JavaScript, and nothing that a jailed program named is anything but text.
 
+mod attached;
 mod markup;
 mod overview;
 mod story;
@@ -66,6 +67,7 @@ fn body(report: &Report) -> Markup {
         [
             overview::banner(report),
             story::section(report),
+            attached::section(report),
             overview::usage(report),
             timeline::section(report),
             tree::section(report),

@@ -10,7 +10,7 @@ use turnkey_supervisor::attachment::group::ForeignGroup;
 use crate::cli::AttachTarget;
 
 /// Engines that are asked for a container, each with the arguments that print the host's id of its first process.
-const ENGINES: [(&str, &[&str]); 3] = [
+const ENGINES: [(&str, &[&str]); 4] = [
     (
         "podman",
         &["container", "inspect", "--format", "{{.State.Pid}}", "--"],
@@ -20,6 +20,7 @@ const ENGINES: [(&str, &[&str]); 3] = [
         &["container", "inspect", "--format", "{{.State.Pid}}", "--"],
     ),
     ("runc", &["state"]),
+    ("crun", &["state"]),
 ];
 
 /// Finds the group.
@@ -71,7 +72,7 @@ fn of_container(container: &str) -> anyhow::Result<ForeignGroup> {
     }
     if refusals.is_empty() {
         bail!(
-            "neither podman nor docker nor runc is installed here: name the group by --pid or --cgroup"
+            "neither podman nor docker nor runc nor crun is installed here: name the group by --pid or --cgroup"
         );
     }
     bail!(
