@@ -9,6 +9,7 @@ fn attached() -> Attachment {
         pid,
         executable: executable.map(str::to_owned),
         open: open.iter().map(|name| (*name).to_owned()).collect(),
+        calls: Vec::new(),
     };
     Attachment {
         group: "/web.slice/a<b>".to_owned(),

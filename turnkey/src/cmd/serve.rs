@@ -1,5 +1,6 @@
 //! `turnkey serve`: makes runs for callers without privileges.
 
+mod caller_process;
 mod check;
 mod config;
 mod counters;

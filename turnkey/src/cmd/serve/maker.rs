@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Parser as _;
 use nix::fcntl::{FcntlArg, fcntl};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::stat::Mode;
-use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
-use turnkey_jailer::served::{self, SchedulingClass};
+use nix::unistd::Pid;
+use turnkey_jailer::served;
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::JailLimits;
 use turnkey_report::Report;
@@ -32,6 +30,7 @@ use turnkey_supervisor::{
     Strictness, Terminal, object, standard_error, standard_output,
 };
 
+use super::caller_process::{CallerLook, as_caller, be_like};
 use super::counters::{GONE, status_of};
 use super::first_half::FirstHalf;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
@@ -331,53 +330,6 @@ fn take_streams([input, output, error]: &[OwnedFd; 3]) -> nix::Result<()> {
     nix::unistd::dup2_stdin(input)?;
     nix::unistd::dup2_stdout(output)?;
     nix::unistd::dup2_stderr(error)
-}
-
-/// The caller's process, as far as it decides what its run gets.
-struct CallerLook {
-    nice: i32,
-    class: SchedulingClass,
-    affinity: CpuSet,
-    umask: Mode,
-    allowance: CallerAllowance,
-}
-
-impl CallerLook {
-    fn at(pid: u32) -> anyhow::Result<CallerLook> {
-        let number = pid.cast_signed();
-        Ok(CallerLook {
-            nice: rustix::process::getpriority_process(rustix::process::Pid::from_raw(number))?,
-            class: SchedulingClass::read(pid)?,
-            affinity: sched_getaffinity(Pid::from_raw(number))?,
-            umask: Mode::from_bits_truncate(served::umask_of(pid)?),
-            allowance: CallerAllowance::read(pid)?,
-        })
-    }
-}
-
-/// Takes on what a jail inherits from its maker: priority, classes of scheduling, processors, mask of new files.
-fn be_like(peer: &ServedPeer, caller: &CallerLook) -> anyhow::Result<()> {
-    // Not below that of the service itself.
-    let own = rustix::process::getpriority_process(None)?;
-    rustix::process::setpriority_process(None, caller.nice.max(own))?;
-    caller.class.take()?;
-    sched_setaffinity(Pid::from_raw(0), &caller.affinity)?;
-    nix::sys::stat::umask(caller.umask);
-    // Of the caller's alone from here on; the jail leaves them.
-    let groups: Vec<Gid> = peer.groups.iter().copied().map(Gid::from_raw).collect();
-    setgroups(&groups)?;
-    Ok(())
-}
-
-/// Does something with the caller's rights alone. This process has no other thread yet.
-fn as_caller<T>(peer: &ServedPeer, act: impl FnOnce() -> T) -> anyhow::Result<T> {
-    const FAILED: &str = "could not act as the caller";
-    setegid(Gid::from_raw(peer.user.group)).context(FAILED)?;
-    seteuid(Uid::from_raw(peer.user.user)).context(FAILED)?;
-    let done = act();
-    seteuid(Uid::from_raw(0)).context(FAILED)?;
-    setegid(Gid::from_raw(0)).context(FAILED)?;
-    Ok(done)
 }
 
 /// A run that may be made.
