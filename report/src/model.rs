@@ -5,6 +5,7 @@
 //! Lists stand in the order in which their rows were first seen. A key whose value is `null` is
 //! one that the kernel did not answer in this run.
 
+mod argument;
 mod attachment;
 mod call;
 mod changed;
@@ -25,6 +26,7 @@ use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
+pub use argument::Argument;
 pub use attachment::{Attachment, FoundProcess, GroupSetting, OngoingCall};
 pub use call::RefusedCall;
 pub use changed::{Change, ChangedFile};
@@ -384,18 +386,6 @@ pub struct Violation {
     pub why: String,
     /// Advice on how to allow it if it was meant.
     pub advice: String,
-}
-
-/// An argument read from the program's memory: an allegation.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Argument {
-    /// As far as it was read.
-    pub text: String,
-    /// Longer than a record holds.
-    pub truncated: bool,
-    /// The memory could not be read at that moment.
-    pub unreadable: bool,
 }
 
 /// A process, named in a violation.

@@ -374,10 +374,8 @@ fn fields(
 
 /// The name of the field for what was asked for, where the kernel has resolved it.
 const ASKED: &str = "asked as";
-
 /// The name of the field that says that what was read is worth nothing.
 const NOTE: &str = "note";
-
 /// The fields that go first where a block is too long.
 const FIRST_TO_GO: [&str; 2] = [ASKED, NOTE];
 

@@ -199,7 +199,7 @@ struct EarlierFile<'a> {
 }
 
 impl EarlierFile<'_> {
-    /// Its bytes, if it is a regular file and not too large.
+    /// The bytes of the file, if it is a regular file and not too large.
     fn counts(&self) -> Option<ByteCounts> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let place = sys::open_beneath(self.side, &self.path, libc::O_PATH | libc::O_NOFOLLOW, 0);

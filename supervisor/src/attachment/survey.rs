@@ -103,6 +103,7 @@ fn descriptors(directory: &Path) -> Vec<String> {
 }
 
 /// The system calls that threads wait in, in the order of the threads: such a call may have begun before.
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
 fn calls(threads: &Path) -> Vec<OngoingCall> {
     let called = numbers(threads)
         .into_iter()

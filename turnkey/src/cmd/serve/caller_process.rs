@@ -13,7 +13,7 @@ pub struct CallerLook {
     class: SchedulingClass,
     affinity: CpuSet,
     umask: Mode,
-    /// Its own limits.
+    /// The limits of the process itself.
     pub allowance: CallerAllowance,
 }
 
