@@ -218,8 +218,7 @@ fn attempt(
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let mut attached = attachment(request, &limits);
     let (mut processes, groups_below) = group.processes()?;
-    let runtime = request.before_program.zip(request.root.as_deref());
-    sink.name_files(&processes, runtime);
+    sink.name_files(&processes, request.root.as_deref());
     let had_processes = was_populated || !processes.is_empty();
     processes.retain(|process| Some(*process) != request.before_program);
     let found_count = u64::try_from(processes.len()).unwrap_or(u64::MAX);

@@ -226,17 +226,13 @@ impl<'o> EventSink<'o> {
         self.before_program = Some(BeforeProgram::from_policy(policy));
     }
 
-    /// Tells files of a violation by the host's names, too. These processes are there already; `runtime` is one that is going to give its
-    /// program this root directory.
-    pub fn name_files(&mut self, processes: &[u32], runtime: Option<(u32, &Path)>) {
-        let mut names = HostNames::new();
-        if let Some(names) = &mut names {
-            processes.iter().for_each(|pid| names.look_at(*pid, None));
-            if let Some((pid, root)) = runtime {
-                names.look_at(pid, Some(root));
-            }
+    /// Tells files of a violation by the host's names, too. These processes are there already; `root` is the root directory that a runtime
+    /// among them is going to change to.
+    pub fn name_files(&mut self, processes: &[u32], root: Option<&Path>) {
+        self.host_names = HostNames::new(root);
+        if let Some(names) = &mut self.host_names {
+            processes.iter().for_each(|pid| names.know(*pid));
         }
-        self.host_names = names;
     }
 
     /// Hands an event to the detectors, unless it is of a time before the first program.

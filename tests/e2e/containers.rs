@@ -131,6 +131,18 @@ fn late(place: &Path, id: &str) -> Attached {
     Attached::by(&mut turnkey, &["--container", id], &[])
 }
 
+/// The watcher found the container's program, and killed it for its read.
+#[track_caller]
+fn found_and_killed(late: Attached) {
+    let (code, report, said) = late.end();
+    assert_eq!(
+        (code, broken(&report)),
+        (121, vec!["credential-file"]),
+        "{said}"
+    );
+    assert_eq!(report["attached"]["found_count"], 1, "{said}");
+}
+
 #[test]
 fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
     let (directory, group) = (scratch(), OthersGroup::new());
@@ -178,7 +190,7 @@ fn named_by_both(report: &Value) -> [String; 2] {
     ["path", "host_path"].map(|name| row[name].as_str().unwrap_or_default().to_owned())
 }
 
-/// What [`named_by_both`] is for the container of such a bundle.
+/// The names that [`named_by_both`] finds for the container of such a bundle.
 fn names(bundle: &Path) -> [String; 2] {
     let host = bundle
         .join("rootfs/etc/shadow")

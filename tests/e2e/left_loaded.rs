@@ -212,7 +212,7 @@ fn come_and_go(rounds: u64, seed: u64) -> u64 {
 /// Milliseconds that one of them lives at most: from before the monitor is opened to far in the program's work.
 const LONGEST: u64 = 160;
 
-/// Nobody is watched, no jail is in the kernel, and the programs that are left go whole.
+/// The kernel watches for no run, holds no jail, and the programs that are left go whole.
 fn expect_nothing_left() {
     eventually("nobody watches any more", || !are_called());
     // What the map still has of a killed run goes with the next one that takes its slot.

@@ -96,7 +96,7 @@ impl Drop for CiRunner {
     }
 }
 
-/// What a job has written, in its work or about its end.
+/// The text that a job has written, in its work or about its end.
 fn wrote(file: &str) -> Option<String> {
     fs::read_to_string(Path::new(PLACE).join(file)).ok()
 }

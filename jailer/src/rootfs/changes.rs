@@ -180,7 +180,8 @@ fn describe(
     let digested = size.filter(|size| *size <= LARGEST_DIGESTED);
     let content = digested.and_then(|_| ContentDigest::of_file(directory, name));
     let scrambled = content.as_ref().is_some_and(|after| {
-        let before = before.and_then(|file| file.counts());
+        let wanted = before.filter(|_| after.counts.may_be_encrypted());
+        let before = wanted.and_then(|file| file.counts());
         before.is_some_and(|before| before.is_scrambled_by(&after.counts))
     });
     ChangedFile {

@@ -85,7 +85,7 @@ pub fn name(found: &FoundProcess) -> String {
     format!("{program} (pid {})", found.pid)
 }
 
-/// Each of those parts without what follows of its lack, which the page of a report tells.
+/// The parts without what follows of their lack, which the page of a report tells.
 fn not_given(parts: &[String]) -> Option<String> {
     let parts = parts.iter().map(|part| {
         part.split_once(": ")

@@ -21,43 +21,61 @@ pub struct HostNames {
     tables: BTreeMap<u64, MountTable>,
     /// The namespaces of processes.
     namespaces: BTreeMap<u32, u64>,
+    /// The root directory that a runtime is going to change to, as the host names it.
+    root: Option<PathBuf>,
 }
 
 impl HostNames {
-    /// Of no process yet; `None` where /proc tells no namespaces.
-    pub fn new() -> Option<HostNames> {
+    /// Of no process yet; `None` where /proc tells no namespaces. `root` is the root directory that a runtime of the group is going to
+    /// change to, as the host names it.
+    pub fn new(root: Option<&Path>) -> Option<HostNames> {
         Some(HostNames {
             own: namespace_of("self")?,
             tables: BTreeMap::new(),
             namespaces: BTreeMap::new(),
+            root: root.map(Path::to_owned),
         })
     }
 
-    /// Looks at a process as it is now. The tree of one whose runtime has not changed its root yet lies below `root`.
-    pub fn look_at(&mut self, pid: u32, root: Option<&Path>) {
-        let Some(namespace) = namespace_of(pid) else {
+    /// Takes in a process that is there already: of a mount namespace that is known nothing is read again.
+    pub fn know(&mut self, pid: u32) {
+        let is_known = namespace_of(pid).is_some_and(|it| self.tables.contains_key(&it));
+        match is_known {
+            true => drop(self.namespace(pid)),
+            false => self.look_at(pid),
+        }
+    }
+
+    /// Looks at a process as it is now.
+    fn look_at(&mut self, pid: u32) {
+        let Some(namespace) = self.namespace(pid).filter(|it| *it != self.own) else {
             return;
         };
+        let has_room = self.tables.len() < MOST || self.tables.contains_key(&namespace);
+        if let Some(table) = MountTable::of_process(pid).filter(|_| has_room) {
+            let root = self.root.as_deref().filter(|root| table.has_place(root));
+            let table = match root {
+                // The runtime has not changed its root yet.
+                Some(root) => table.below(root),
+                None => table,
+            };
+            self.tables.insert(namespace, table);
+        }
+    }
+
+    /// The mount namespace of a process, which is remembered.
+    fn namespace(&mut self, pid: u32) -> Option<u64> {
+        let namespace = namespace_of(pid)?;
         if self.namespaces.len() < MOST {
             self.namespaces.insert(pid, namespace);
         }
-        if namespace == self.own || self.tables.len() >= MOST {
-            return;
-        }
-        let Some(table) = MountTable::of_process(pid) else {
-            return;
-        };
-        let table = match root {
-            Some(root) => table.below(root),
-            None => table,
-        };
-        self.tables.insert(namespace, table);
+        Some(namespace)
     }
 
     /// Follows processes: a program that starts has its tree by then.
     pub fn note(&mut self, event: &Event) {
         match event.kind {
-            Kind::Exec { .. } => self.look_at(event.task.pid, None),
+            Kind::Exec { .. } => self.look_at(event.task.pid),
             Kind::Exit { .. } => {
                 self.namespaces.remove(&event.task.pid);
             }
@@ -73,7 +91,7 @@ impl HostNames {
         if !path.starts_with('/') || !is_exact {
             return None;
         }
-        self.look_at(task.pid, None);
+        self.look_at(task.pid);
         let known = |pid| self.namespaces.get(pid).copied();
         let namespace = known(&task.pid).or_else(|| known(&task.parent_pid))?;
         let table = self.tables.get(&namespace)?;
@@ -103,6 +121,11 @@ impl MountTable {
         let text = fs::read(format!("/proc/{process}/mountinfo")).ok()?;
         // The last one at a place covers those before it.
         Some(MountTable(mountinfo::lines(&text).collect()))
+    }
+
+    /// True when something is mounted at this very place.
+    fn has_place(&self, place: &Path) -> bool {
+        self.0.iter().any(|line| line.place == place)
     }
 
     /// The mounts at `root` and below, as seen from there.
@@ -180,6 +203,7 @@ mod tests {
         let ready = table(
             "41 40 254:1 / / rw - ext4 /dev/vda1 rw\n42 41 254:1 /b/rootfs /b/rootfs rw - ext4 /dev/vda1 rw\n",
         );
+        assert!(ready.has_place(Path::new("/b/rootfs")));
         let ready = ready.below(Path::new("/b/rootfs"));
         let found = ready.locate(Path::new("/etc/shadow")).unwrap();
         assert_eq!(found, ((254, 1), PathBuf::from("/b/rootfs/etc/shadow")));

@@ -16,7 +16,7 @@ pub use receiver::ExportReceiver;
 use record::MOST_RECORD;
 pub(crate) use sender::export_to_caller;
 
-/// One end of the connection.
+/// An end of the connection.
 #[derive(Debug)]
 pub struct ExportLine(OwnedFd);
 

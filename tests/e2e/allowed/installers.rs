@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, Server, network_of_its_own, outside, scratch};
 
-/// What a registry has, by the path of the request.
+/// The content of a registry, by the path of the request.
 type Pages = BTreeMap<String, Vec<u8>>;
 
 const PORT: u16 = 8443;
@@ -84,7 +84,7 @@ fn digest(command: &str, bytes: &[u8]) -> String {
         .to_owned()
 }
 
-/// What has nothing but its registry to talk to did its work, and nothing of it is told as more.
+/// An installer with nothing but its registry to talk to did its work, and nothing of it is told as more.
 fn is_clean(ran: &Ran, said: &str) {
     ran.expect_code(0);
     ran.expect(ran.stdout.contains(said), "what was installed runs");

@@ -90,7 +90,7 @@ for line in sys.stdin:
         break
 ";
 
-/// Nobody's mount namespace has the tree, so that no name of it begins there; the file is that of the rule all the same.
+/// The tree is in no mount namespace, so that no name of it begins there; the file is that of the rule all the same.
 #[test]
 fn a_tree_that_is_mounted_nowhere_takes_no_file_from_its_rule() {
     for (tree, act) in [

@@ -1,4 +1,4 @@
-//! What turnkey writes for other programs, read by those of others: the model of OCSF (py-ocsf-models), and what people read SARIF
+//! Output of turnkey for other programs, read by those of others: the model of OCSF (py-ocsf-models), and what people read SARIF
 //! with (sarif-tools, check-jsonschema).
 
 use std::io::Write;

@@ -206,7 +206,7 @@ print('there', flush=True); line.settimeout(30); print(len(line.recv(9999)) > 16
     assert_eq!(String::from_utf8_lossy(&output.stdout), "there\nTrue\n");
 }
 
-/// What a service and its runs have of the host, but for groups and processes: mounts, pins, the files of its socket, its abstract sockets.
+/// The host's objects that a service and its runs have, but for groups and processes: mounts, pins, the files of its socket, its abstract sockets.
 #[derive(Debug, PartialEq, Eq)]
 struct HostState {
     mounts: Vec<String>,
@@ -232,7 +232,7 @@ impl HostState {
     }
 }
 
-/// Every pin, but those of rules and filters, which are kept for later runs under the digests of what they are made of.
+/// The pins, but those of rules and filters, which are kept for later runs under the digests of what they are made of.
 fn pins() -> Vec<String> {
     let mut pins = below("/sys/fs/bpf".as_ref());
     let kept = |pin: &String| pin.contains("/tables/") || pin.contains("/filters");

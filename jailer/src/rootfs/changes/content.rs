@@ -43,11 +43,16 @@ impl ByteCounts {
     /// was text and is none, of the same length.
     pub fn is_scrambled_by(&self, after: &ByteCounts) -> bool {
         let (old, new) = (self.length(), after.length());
-        if old < SHORTEST || new < SHORTEST || self.is_random() {
+        if old < SHORTEST || !after.may_be_encrypted() || self.is_random() {
             return false;
         }
         let is_as_long = new >= old && new - old <= PADDING;
         after.is_random() || is_as_long && self.is_text() && !after.is_text()
+    }
+
+    /// True for content that may be encrypted: it is no text, or like random bytes. Else nobody needs to read what was there before.
+    pub fn may_be_encrypted(&self) -> bool {
+        self.length() >= SHORTEST && (!self.is_text() || self.is_random())
     }
 
     fn length(&self) -> u64 {
