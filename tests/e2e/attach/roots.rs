@@ -82,7 +82,8 @@ for line in sys.stdin:
             check(libc.mount(directory, directory, None, BIND, None))
             top = os.open(directory, os.O_PATH)
             check(libc.umount2(directory, DETACH))
-        acts = {b'read': lambda: os.read(os.open('guarded', os.O_RDONLY, dir_fd=top), 9).decode(),
+        acts = {b'chmod': lambda: os.chmod('guarded', 0o600, dir_fd=top),
+                b'read': lambda: os.read(os.open('guarded', os.O_RDONLY, dir_fd=top), 9).decode(),
                 b'unlink': lambda: os.unlink('guarded', dir_fd=top),
                 b'rename': lambda: os.rename('guarded', 'other', src_dir_fd=top, dst_dir_fd=top)}
         print(acts[act](), flush=True)
@@ -96,6 +97,7 @@ fn a_tree_that_is_mounted_nowhere_takes_no_file_from_its_rule() {
     for (tree, act) in [
         ("copy", "read"),
         ("copy", "unlink"),
+        ("copy", "chmod"),
         ("let go", "read"),
         ("let go", "rename"),
     ] {
