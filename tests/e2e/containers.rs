@@ -385,7 +385,10 @@ fn behind_the_wrapper_a_runtime_makes_no_container_that_nobody_watches() {
     let report = directory.path().join(format!("{id}.json"));
     let (report, text) = of_the_end(&report);
     assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
-    assert_eq!(report["attached"]["found_count"], 0, "from its beginning");
+    assert_eq!(
+        report["attached"]["found_count"], 0,
+        "from its beginning: {text}"
+    );
 }
 
 #[test]
