@@ -20,7 +20,7 @@ pub mod syscalls;
 pub use actor::{ACTORS, Actor, Process};
 pub use jail::{FILTERED_WORDS, Jail, Outsider, hooks, network, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
-pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
+pub use record::{ADDRESS, BY_HANDLE, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use slot_data::SlotData;
 pub use table::{

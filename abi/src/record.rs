@@ -154,7 +154,7 @@ wire! {
         /// One of [`crate::action`].
         pub action: u16,
         /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`], [`kind::CHANGE`]: the rule kind, as in
-        /// [`crate::syscalls::on`].
+        /// [`crate::syscalls::on`]. [`kind::OPEN`]: [`BY_HANDLE`] for a file that was opened by its handle.
         pub what: u16,
         /// Bits of [`flag`].
         pub flags: u16,
@@ -229,6 +229,9 @@ pub mod count {
         }
     }
 }
+
+/// [`Record::what`] of an open by open_by_handle_at(2), which has no path.
+pub const BY_HANDLE: u16 = 1;
 
 /// Acts on a socket address.
 pub mod act {

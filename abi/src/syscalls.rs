@@ -100,7 +100,7 @@ pub mod class {
     pub const CLONE: u8 = 12;
     /// `clone3(args, size)`: only with a namespace flag
     pub const CLONE3: u8 = 13;
-    /// `open_by_handle_at(2)`: only refusals, no rule
+    /// `open_by_handle_at(directory, handle, flags)`: an open without a path; a failed one is told when it is refused
     pub const BY_HANDLE: u8 = 14;
     /// `link(old, new)`
     pub const LINK: u8 = 15;

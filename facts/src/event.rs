@@ -96,7 +96,7 @@ pub enum Kind {
         /// Positive errno, or 0 when the kernel had not decided yet.
         errno: i32,
     },
-    /// open(2) and its relatives.
+    /// open(2) and its relatives; open_by_handle_at(2) that succeeded.
     Open {
         /// The file that was opened, when it succeeded: the kernel's own object. `None` with
         /// `errno` 0: the argument alone condemned the jail before the act, or another thread
@@ -106,6 +106,8 @@ pub enum Kind {
         raw: Raw,
         /// Open flags (`O_*`).
         flags: u32,
+        /// The file was opened by its handle, so that there is no argument: open_by_handle_at(2).
+        by_handle: bool,
         /// Positive errno, or 0.
         errno: i32,
     },
@@ -143,7 +145,7 @@ pub enum Kind {
     /// speaks of.
     ///
     /// Also a socket(2) of a kind that the jail does not have (`on` is `Connect`),
-    /// open_by_handle_at(2) (`on` is `Open`), and whatever the filter refuses that no rule speaks of.
+    /// a refused open_by_handle_at(2) (`on` is `Open`), and whatever the filter refuses that no rule speaks of.
     Refused {
         /// The number in the table of the architecture.
         nr: u32,

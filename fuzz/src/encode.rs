@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{COMM, Record, act, action, flag, kind};
+use turnkey_abi::{BY_HANDLE, COMM, Record, act, action, flag, kind};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
 use turnkey_monitor::fuzzing::on_code;
 use turnkey_policy::{AttemptKind, RuleAction};
@@ -122,9 +122,11 @@ impl Parts {
                 file,
                 raw,
                 flags,
+                by_handle,
                 errno,
             } => {
                 self.failed(kind::OPEN, *errno);
+                self.record.what = if *by_handle { BY_HANDLE } else { 0 };
                 self.raw(raw);
                 file.iter().for_each(|file| self.file(file));
                 self.record.detail = *flags;

@@ -242,7 +242,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     // What this thread was condemned for was told when it happened.
     let told = condemned && jail.condemned_thread().get() == who.thread;
     match call {
-        class::OPEN..=class::OPENAT2 if !told => {
+        class::OPEN..=class::OPENAT2 | class::BY_HANDLE if !told && open::is_told(call, result) => {
             open::leave(scratch, jail, who, call, regs, result);
         }
         class::EXECVE | class::EXECVEAT if !told => {

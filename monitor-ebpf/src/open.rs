@@ -1,10 +1,10 @@
-//! open(2), openat(2), openat2(2), creat(2).
+//! open(2), openat(2), openat2(2), creat(2), open_by_handle_at(2).
 //!
 //! At entry only the argument is known, and another thread can still change it: it may condemn,
 //! never acquit. At exit the kernel's own file is known, and it decides.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{NOWHERE, column, flag, kind, magic};
+use turnkey_abi::{BY_HANDLE, NOWHERE, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::class_of;
@@ -31,7 +31,7 @@ const EPERM: u32 = 1;
 /// No column: the open gives no access that a rule could speak of.
 const NO_COLUMN: u32 = column::COUNT as u32;
 
-/// The arguments of any of the four calls.
+/// The arguments of any of these calls.
 #[derive(Clone, Copy)]
 struct Arguments {
     directory: i32,
@@ -59,6 +59,8 @@ fn arguments(call: u8, regs: u64) -> Arguments {
         class::OPEN => at(AT_FDCWD, first.long(), second.word()),
         class::CREAT => at(AT_FDCWD, first.long(), O_CREAT | O_TRUNC | O_WRONLY),
         class::OPENAT => at(first.int(), second.long(), third.word()),
+        // The handle is no text.
+        class::BY_HANDLE => at(AT_FDCWD, 0, third.word()),
         _ => {
             // struct open_how: flags, mode, resolve.
             let (how, known) = read::user::<[u64; 3]>(third.long());
@@ -292,6 +294,27 @@ pub fn is_done(result: i64) -> u32 {
     (verifier::opaque(result as u64) >> 63 ^ 1) as u32
 }
 
+/// True when the end of a call is an open: a handle that opened nothing names no file.
+#[inline(always)]
+pub fn is_told(call: u8, result: i64) -> bool {
+    call != class::BY_HANDLE || result >= 0
+}
+
+/// True for the calls that open files.
+#[inline(always)]
+fn opens(call: u8) -> bool {
+    matches!(call, class::OPEN..=class::OPENAT2 | class::BY_HANDLE)
+}
+
+/// Copies the path argument to [`Scratch::text`]; its length, which is 0 for a call that has none.
+#[inline(always)]
+fn text_of(scratch: &mut Scratch, call: u8, asked: Arguments) -> u32 {
+    if call == class::BY_HANDLE {
+        return 0;
+    }
+    read::user_text(scratch, asked.path)
+}
+
 /// At exit: decides on the file that was opened, or on the failed attempt, and tells.
 #[inline(always)]
 pub fn leave(
@@ -305,12 +328,15 @@ pub fn leave(
     let asked = arguments(call, regs);
     let column = column_of(access_of_flags(asked.flags));
     let from = (asked.directory, asked.in_root);
-    let length = read::user_text(scratch, asked.path);
+    let length = text_of(scratch, call, asked).forget(scratch);
     scratch.cursor.trusted = is_done(result);
     let (mut verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
     scratch.record.detail = asked.flags;
+    if call == class::BY_HANDLE {
+        scratch.record.what = BY_HANDLE;
+    }
     if result < 0 {
         scratch.record.errno = -result as u32;
         emit::attach_base(scratch, base);
@@ -365,13 +391,13 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
     }
     let regs = read::current_registers();
     let call = class_of(regs);
-    let by_call = matches!(call, class::OPEN..=class::OPENAT2);
+    let by_call = opens(call);
     let column = column_of(access_of_file(file, flags));
     let mut length = 0;
     let mut verdict = Verdict::NONE;
     if by_call {
         let asked = arguments(call, regs);
-        length = read::user_text(scratch, asked.path);
+        length = text_of(scratch, call, asked).forget(scratch);
         let from = (asked.directory, asked.in_root);
         scratch.cursor.trusted = 1;
         (verdict, _) = decide_argument(scratch, jail, who.task, from, (length, column));

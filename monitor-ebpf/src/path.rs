@@ -16,6 +16,10 @@ const S_IFLNK: u16 = 0o120_000;
 /// The mount namespace of the kernel's own mounts: MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
 const INTERNAL: u64 = -22_i64 as u64;
 
+/// The name of an entry that has none: of the root of a file system, and of an entry that no directory is known of, as a handle finds
+/// one (`slash_name` in d_alloc_anon of fs/dcache.c).
+const NO_NAME: u8 = b'/';
+
 /// In the place of a mount's top, where a walk has left it behind: the address of no entry.
 const BEYOND: u64 = 1;
 
@@ -295,6 +299,15 @@ impl Walk<'_> {
         self.mountpoint = read::of_head(self.scratch, mount, offset!(mount_mnt_mountpoint));
     }
 
+    /// True when the entry in no directory whose name is at an index is none of the kernel's own, such as that of a namespace: it is a
+    /// file that a handle found, and some directory has it.
+    #[inline(always)]
+    fn is_disconnected(&self, at: u32) -> bool {
+        self.scratch.path[at as usize % PATH] == NO_NAME
+            && self.top != BEYOND
+            && !Place::on_mount(self.mount, self.dentry).is_internal()
+    }
+
     /// Writes the entry's name in front of what is there. An entry that is in no directory is a
     /// memory file, a pipe, a socket: its name is its path.
     #[inline(always)]
@@ -320,6 +333,9 @@ impl Walk<'_> {
         }
         if alone {
             self.scratch.cursor.begin = end - length;
+            if length == 1 && self.is_disconnected(end - length) {
+                return FAILED;
+            }
             return if length == 0 { NAMELESS } else { WHOLE };
         }
         let begin = end - length - 1;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
+use turnkey_abi::{BY_HANDLE, COMM, PATH, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::AttemptKind;
 
 use crate::wire;
@@ -203,6 +203,7 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             file: has(record, flag::FILE).then(|| file(parts)),
             raw: raw(parts),
             flags: record.detail,
+            by_handle: record.what == BY_HANDLE,
             errno: errno(record),
         },
         kind::NETWORK => Kind::Network {

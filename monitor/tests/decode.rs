@@ -88,6 +88,7 @@ fn every_field_lands_in_its_place() {
             file: Some(file),
             raw,
             flags: 0o101,
+            by_handle: false,
             errno: 0
         }
     );

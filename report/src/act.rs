@@ -96,8 +96,14 @@ impl ReportedAct {
                 file,
                 raw,
                 flags,
+                by_handle,
                 errno,
-            } => open(file.as_ref(), raw, *flags, *errno, attribution),
+            } => open(
+                (file.as_ref(), *by_handle),
+                raw,
+                (*flags, *errno),
+                attribution,
+            ),
             Kind::Network {
                 act,
                 address,
@@ -306,16 +312,23 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> ReportedAct
 }
 
 fn open(
-    file: Option<&File>,
+    (file, by_handle): (Option<&File>, bool),
     raw: &Raw,
-    flags: u32,
-    errno: i32,
+    (flags, errno): (u32, i32),
     attribution: &Attribution,
 ) -> ReportedAct {
     let outcome = attribution.file(&raw.path(), errno);
+    let mut object = file_object(file, raw, accesses(flags));
+    // A handle is no argument that could be told, and no name where the kernel knows none.
+    if let Object::File { path, raw, .. } = &mut object
+        && by_handle
+    {
+        *raw = None;
+        path.take_if(|path| path.is_empty());
+    }
     ReportedAct {
         on: Some(AttemptKind::Open),
-        object: file_object(file, raw, accesses(flags)),
+        object,
         outcome,
         errno,
         for_arguments: None,

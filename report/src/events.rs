@@ -91,6 +91,8 @@ enum EventDetails {
         to: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         memory: Vec<MemoryTrait>,
+        #[serde(skip_serializing_if = "is_false")]
+        by_handle: bool,
     },
     Address {
         address: String,
@@ -368,7 +370,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
             })
         }
         (
-            _,
+            kind,
             Some((
                 _,
                 Object::File {
@@ -387,6 +389,13 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
             raw,
             to,
             memory,
+            by_handle: matches!(
+                kind,
+                Kind::Open {
+                    by_handle: true,
+                    ..
+                }
+            ),
         }),
         (
             Kind::Question {

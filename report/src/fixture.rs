@@ -251,6 +251,7 @@ pub fn opened(path: &str) -> Kind {
         file: Some(file(path)),
         raw: raw(path),
         flags: 0,
+        by_handle: false,
         errno: 0,
     }
 }
@@ -261,6 +262,7 @@ pub fn open_failed(path: impl AsRef<[u8]>, flags: i32, errno: i32) -> Kind {
         file: None,
         raw: raw(path),
         flags: flags.cast_unsigned(),
+        by_handle: false,
         errno,
     }
 }

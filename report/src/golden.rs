@@ -123,6 +123,7 @@ fn shadow_story(action: RuleAction) -> Story {
         file,
         raw: raw("/proc/self/root/etc/shadow"),
         flags: 0o2_000_000,
+        by_handle: false,
         errno: 0,
     };
     story.decided(2, kind, CREDENTIALS, action);

@@ -106,6 +106,8 @@ pub struct Opened<'e> {
     pub truncates: bool,
     /// `O_DIRECTORY`
     pub directory: bool,
+    /// open_by_handle_at(2)
+    pub by_handle: bool,
     /// The outcome.
     pub outcome: ActOutcome,
 }
@@ -183,12 +185,14 @@ impl<'e> ObservedAct<'e> {
                 file,
                 raw,
                 flags,
+                by_handle,
                 errno,
             } => Operation::Opened(Opened {
                 outcome: match file {
                     None if *errno == 0 => ActOutcome::Failed,
                     _ => ActOutcome::of(event, *errno),
                 },
+                by_handle: *by_handle,
                 ..opened(file.as_ref(), raw, *flags)
             }),
             Kind::Change {
@@ -296,6 +300,7 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
         creates: has(flag::CREATE),
         truncates: has(flag::TRUNCATE),
         directory: has(flag::DIRECTORY),
+        by_handle: false,
         outcome: ActOutcome::Failed,
     }
 }

@@ -6,7 +6,7 @@
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{ObservedAct, Operation};
+use super::act::{ObservedAct, Opened, Operation};
 use super::path_classes::Reach;
 use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
@@ -41,6 +41,9 @@ impl Detector for Escape {
             Operation::Called { name, on, args } if reaches_out(name, *on, args) => {
                 Step::from_event(act.event, &[b"called ", name.as_bytes()])
             }
+            Operation::Opened(opened) if passes_every_directory(opened) => {
+                Step::from_event(act.event, &[b"opened by its handle ", &opened.path])
+            }
             Operation::Opened(opened) => match state.traits(&opened.path).outside {
                 Some(Reach::Open) => Step::from_event(act.event, &[b"opened ", &opened.path]),
                 Some(Reach::Write) if opened.writes => {
@@ -58,6 +61,15 @@ impl Detector for Escape {
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));
     }
+}
+
+/// True for a file that was opened by its handle, past every directory and mount on its way, as programs do that leave a container by
+/// a file system of the host. A control group or a namespace is found by its handle every day.
+fn passes_every_directory(opened: &Opened<'_>) -> bool {
+    let of_the_kernel = [b"/sys/".as_slice(), b"/proc/"]
+        .iter()
+        .any(|place| opened.path.starts_with(place));
+    opened.by_handle && !of_the_kernel
 }
 
 fn reaches_out(name: &str, on: Option<AttemptKind>, args: &[u64; 3]) -> bool {

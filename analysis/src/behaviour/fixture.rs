@@ -117,6 +117,7 @@ impl Story {
             file: None,
             raw: raw(path),
             flags,
+            by_handle: false,
             errno,
         };
         self.tell(pid, kind)
@@ -358,6 +359,7 @@ fn opened(path: &str, flags: u32) -> Kind {
         file: Some(file(path, false)),
         raw: raw(path),
         flags,
+        by_handle: false,
         errno: 0,
     }
 }

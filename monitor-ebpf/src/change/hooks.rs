@@ -235,7 +235,7 @@ pub fn make_hook(
         verdict = decide_kernel_aim(scratch, table, jail, who.task, link).forget(scratch);
     }
     let call = class_of(read::current_registers());
-    let by_open = matches!(call, class::OPEN..=class::OPENAT2);
+    let by_open = matches!(call, class::OPEN..=class::OPENAT2 | class::BY_HANDLE);
     // An open that makes or empties a file is no call of that kind.
     let own = if by_open { column::WRITE } else { own };
     // Writing by a descriptor was decided on when that was opened.

@@ -67,6 +67,7 @@ fn kind() -> impl Strategy<Value = (Kind, i32)> {
             file: None,
             raw: raw(path),
             flags: u32::from(writes),
+            by_handle: false,
             errno,
         };
         (kind, errno)
@@ -138,6 +139,7 @@ fn what_is_covered_and_what_nobody_need_have_answered_are_told_so() {
         file: None,
         raw: raw(path),
         flags: 0,
+        by_handle: false,
         errno,
     };
     let of = |kind| words(&told(kind, RuleAction::Log), "the jail").into_owned();

@@ -1,4 +1,4 @@
-//! Root directories that watched tasks choose: a rule is about the file, wherever chroot(2) has put its name.
+//! Ways to a file past its name: a rule is about the file, wherever chroot(2) has put its name, and by whatever handle it is opened.
 
 use turnkey_tests::scratch;
 
@@ -124,4 +124,113 @@ fn a_tree_that_is_mounted_nowhere_takes_no_file_from_its_rule() {
             report["violations"]
         );
     }
+}
+
+/// Opens `guarded` by its handle, and prints what is in it; the second argument says how: as the kernel finds it in its memory; from a mount
+/// that does not reach it; when no directory is known to hold it any more; or as a path alone that is opened by its number.
+const BY_HANDLE: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+NEWNS, BIND, REMOUNT, PRIVATE, PATH = 0x20000, 4096, 32, 1 << 18, os.O_PATH
+def check(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), 'a call')
+    return result
+directory, way = sys.argv[1].encode(), sys.argv[2]
+check(libc.unshare(NEWNS))
+check(libc.mount(None, b'/', None, PRIVATE | 16384, None))
+if way == 'unknown':
+    check(libc.mount(b'tmpfs', directory, b'tmpfs', 0, None))
+    for name in (b'/lower', b'/upper', b'/work'):
+        os.mkdir(directory + name)
+    options = b'lowerdir=%b/lower,upperdir=%b/upper,workdir=%b/work,nfs_export=on,index=on' % ((directory,) * 3)
+    check(libc.mount(b'overlay', directory, b'overlay', 0, options))
+    with open(directory + b'/guarded', 'w') as file:
+        file.write('guarded')
+handle, mount = ctypes.create_string_buffer((128).to_bytes(4, 'little'), 136), ctypes.c_int()
+check(libc.name_to_handle_at(-100, directory + b'/guarded', handle, ctypes.byref(mount), 0))
+below = directory + b'/below'
+os.makedirs(below, exist_ok=True)
+if way == 'beside':
+    check(libc.mount(below, below, None, BIND, None))
+top = os.open(below if way == 'beside' else directory, os.O_RDONLY)
+for line in sys.stdin:
+    if line.startswith('made'):
+        print('made', flush=True)
+    elif line.startswith('go'):
+        if way == 'unknown':
+            check(libc.mount(None, directory, None, REMOUNT, None))
+        file = check(libc.open_by_handle_at(top, handle, PATH if way == 'number' else os.O_RDONLY))
+        if way == 'number':
+            file = os.open('/proc/self/fd/%d' % file, os.O_RDONLY)
+        print(os.read(file, 9).decode(), flush=True)
+    else:
+        break
+";
+
+/// A handle leads to a file by no name: what the kernel has opened decides, and where no directory is known to hold it, as the strictest
+/// rule says.
+#[test]
+fn a_handle_takes_no_file_from_its_rule() {
+    for way in ["known", "number", "beside", "unknown"] {
+        let place = scratch();
+        let root = place.path().display().to_string();
+        std::fs::write(place.path().join("guarded"), "guarded").unwrap();
+        let profile = guarding(&place, &root);
+        let group = OthersGroup::new();
+        let program = || Others::start_with(&group.path, BY_HANDLE, &[&root, way]);
+
+        let mut control = program();
+        assert_eq!(control.ask("go"), "guarded", "{way}: the control");
+        assert_eq!(control.end(), None);
+        let mut others = program();
+        assert_eq!(others.ask("made"), "made", "{way}");
+        let attached = Attached::to(&["--cgroup", &group.name], &["--profile", &profile]);
+        assert_eq!(others.ask("go"), "", "{way}: it died of it");
+        assert_eq!(others.end(), Some(libc::SIGKILL), "{way}");
+        let (code, report, said) = attached.end();
+        assert_eq!(code, 121, "{way}: {said}");
+        let is_named = matches!(way, "known" | "number");
+        assert_eq!(
+            broken(&report).contains(&"guarded"),
+            is_named,
+            "{way}: {}: {said}",
+            report["violations"]
+        );
+        let found = &report["findings"];
+        assert!(
+            found.to_string().contains("by its handle"),
+            "{way}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_no_rule_is_about_is_opened_by_its_handle_and_told() {
+    let place = scratch();
+    let root = place.path().display().to_string();
+    std::fs::write(place.path().join("guarded"), "guarded").unwrap();
+    let lines = place.path().join("lines");
+    let group = OthersGroup::new();
+    let attached = Attached::to(
+        &["--cgroup", &group.name],
+        &["--events", lines.to_str().unwrap()],
+    );
+    let mut others = Others::start_with(&group.path, BY_HANDLE, &[&root, "known"]);
+    assert_eq!(others.ask("go"), "guarded");
+    assert_eq!(others.end(), None);
+    let (code, _, said) = attached.end();
+    assert_eq!(code, 0, "{said}");
+
+    let lines = std::fs::read_to_string(lines).unwrap();
+    let told: Vec<&str> = lines
+        .lines()
+        .filter(|line| line.contains("\"by_handle\":true"))
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let path = format!("\"path\":\"{root}/guarded\"");
+    assert!(
+        told[0].contains(&path) && told[0].contains("\"kind\":\"open\""),
+        "{told:?}"
+    );
 }

@@ -149,6 +149,7 @@ impl SeenUses {
                 raw,
                 flags,
                 errno,
+                ..
             } => self.opened(event, file.as_ref(), raw, *flags, *errno),
             Kind::Network {
                 act,
