@@ -300,6 +300,14 @@ pub fn is_told(call: u8, result: i64) -> bool {
     call != class::BY_HANDLE || result >= 0
 }
 
+/// Records that no name led to the file.
+#[inline(always)]
+fn note_handle(scratch: &mut Scratch, call: u8) {
+    if call == class::BY_HANDLE {
+        scratch.record.what = BY_HANDLE;
+    }
+}
+
 /// True for the calls that open files.
 #[inline(always)]
 fn opens(call: u8) -> bool {
@@ -334,9 +342,7 @@ pub fn leave(
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
     scratch.record.detail = asked.flags;
-    if call == class::BY_HANDLE {
-        scratch.record.what = BY_HANDLE;
-    }
+    note_handle(scratch, call);
     if result < 0 {
         scratch.record.errno = -result as u32;
         emit::attach_base(scratch, base);
@@ -468,6 +474,7 @@ fn tell_hooked(
     emit::describe_file(scratch, file);
     emit::attach_path(scratch, jail, resolved);
     scratch.record.detail = flags;
+    note_handle(scratch, class_of(read::current_registers()));
     if verdict.refuses() {
         scratch.record.errno = EPERM;
     }
