@@ -14,8 +14,11 @@ pub const LONGEST: usize = 4095;
 /// `EINPROGRESS`: it goes on by itself.
 const EINPROGRESS: i64 = -115;
 const EPERM: i64 = -1;
-/// `ECONNREFUSED`, now or, behind `EINPROGRESS`, later.
-const REFUSED: [i64; 2] = [-111, EINPROGRESS];
+/// `ERESTARTSYS` and, with a time that is set for the socket, `EINTR` of a connect that a signal interrupts: it goes on as well
+/// (`sock_intr_errno` of include/net/sock.h).
+const INTERRUPTED: [i64; 2] = [-512, -4];
+/// `ECONNREFUSED`, now or, behind the others, later.
+const REFUSED: [i64; 4] = [-111, EINPROGRESS, INTERRUPTED[0], INTERRUPTED[1]];
 /// The last number that can be an error.
 const LAST_ERROR: i64 = -4095;
 
