@@ -66,6 +66,7 @@ offsets! {
     task_real_cred = "task_struct" "real_cred",
     task_cred = "task_struct" "cred",
     cred_uid = "cred" "uid",
+    cred_user_ns = "cred" "user_ns",
     cred_cap_effective = "cred" "cap_effective",
     task_cgroups = "task_struct" "cgroups",
     task_nsproxy = "task_struct" "nsproxy",
@@ -135,10 +136,13 @@ offsets! {
     inode_i_nlink = "inode" "i_nlink",
     inode_i_sb = "inode" "i_sb",
     super_block_s_dev = "super_block" "s_dev",
+    super_block_s_magic = "super_block" "s_magic",
     super_block_s_flags = "super_block" "s_flags",
     super_block_s_type = "super_block" "s_type",
     file_system_type_name = "file_system_type" "name",
     task_personality = "task_struct" "personality",
+    task_thread_info = "task_struct" "thread_info",
+    thread_info_status = "thread_info" "status",
     vma_vm_end = "vm_area_struct" "vm_end",
     vma_vm_flags = "vm_area_struct" "vm_flags",
     vma_vm_file = "vm_area_struct" "vm_file",
@@ -157,6 +161,8 @@ offsets! {
     regs_r10 = "pt_regs" "r10",
     regs_r8 = "pt_regs" "r8",
     regs_r9 = "pt_regs" "r9",
+    regs_ip = "pt_regs" "ip",
+    regs_sp = "pt_regs" "sp",
 }
 
 const _: () = assert!(core::mem::size_of::<Offsets>() == 4 * OFFSETS.len());

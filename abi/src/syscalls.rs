@@ -415,6 +415,7 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(234, "tgkill", class::KILL),
     looked_at(129, "rt_sigqueueinfo", class::KILL),
     looked_at(297, "rt_tgsigqueueinfo", class::KILL),
+    looked_at(424, "pidfd_send_signal", class::KILL),
     watched(302, "prlimit64", on::NONE),
     watched(203, "sched_setaffinity", on::NONE),
     watched(314, "sched_setattr", on::NONE),

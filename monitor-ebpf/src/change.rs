@@ -76,7 +76,7 @@ fn look_up_descriptor(
     task: u64,
     (descriptor, (column, own)): (u32, (u32, u32)),
 ) -> (u32, Verdict) {
-    let place = path::place_of(path::file_of(task, descriptor));
+    let place = path::base(task, descriptor as i32);
     // Who links a descriptor's file gives it another name.
     let column = if column == column::LINK {
         column::AWAY
@@ -389,6 +389,13 @@ pub fn leave(
     let mut effects = asked.effects;
     let is_known = effects / effect::LISTED;
     scratch.cursor.lost = is_lost(scratch.cursor.magic, is_followed & !is_known);
+    if asked.effects & effect::AWAY != 0 {
+        // A symlink that a link(2) follows leads to a file that its name does not tell. What was not found may be one.
+        let followed = u64::from(is_followed & !is_known & (asked.object.by_descriptor ^ 1));
+        let is_lost = path::is_symlink(scratch.cursor.back);
+        let may_be_lost = path::may_be_symlink(scratch.cursor.back) << 1;
+        scratch.cursor.lost |= (is_lost | may_be_lost) & (followed | followed << 1);
+    }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));

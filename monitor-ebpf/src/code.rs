@@ -273,6 +273,35 @@ fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdi
     (verdict.forget(scratch), resolved.forget(scratch))
 }
 
+/// Before the first instruction of a new image, whose program is `file`: decides on the code that is none of that program's, and tells of
+/// it. The loader that a program names may be a memory file, which then is what runs; and a stack may be executable.
+#[inline(always)]
+pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
+    const VM_EXEC: u64 = 4;
+    let regs = read::current_registers();
+    let loader = read::area_at(read::register(regs, offset!(regs_ip)).long());
+    let program: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
+    let is_programs = loader.file == 0 || path::user_inode(loader.file) == program;
+    let code = Code::of_area(loader, 0).forget(scratch);
+    if !is_programs && code.is_fileless() {
+        begin(scratch, jail, (who, regs), code);
+    }
+    let stack = read::area_at(read::register(regs, offset!(regs_sp)).long());
+    if stack.flags & VM_EXEC != 0 {
+        begin(scratch, jail, (who, regs), Code::ANONYMOUS);
+    }
+}
+
+/// Decides on code that an exec has brought in no file of the tree, as on a program and on a mapping, and tells of it.
+#[inline(always)]
+fn begin(scratch: &mut Scratch, jail: JailCell, (who, regs): (Current, u64), code: Code) {
+    let (mut verdict, resolved) = judge(scratch, jail, who.task, code);
+    if code.file != 0 {
+        verdict = decide_file(scratch, jail, resolved, column::EXEC).or(verdict);
+    }
+    tell(scratch, jail, (who, regs), (code, resolved), (0, verdict));
+}
+
 /// True when rules speak of files that are made executable.
 #[inline(always)]
 fn is_named(jail: JailCell) -> bool {

@@ -1,6 +1,6 @@
 //! Making and sending records.
 
-use turnkey_abi::{PATH, Record, Table, count, flag};
+use turnkey_abi::{PATH, Record, Table, count, flag, kind};
 
 use crate::actor;
 use crate::automaton::{self, Verdict};
@@ -243,6 +243,16 @@ fn tell(scratch: &mut Scratch, jail: JailCell, text: u32) {
 pub fn lost(record: &Record, jail: JailCell) {
     let slot = count::slot(record.kind, record.what);
     jail.count_lost(slot, 1 + record.repeated);
+    if jail.kill_on_loss() {
+        automaton::condemn(jail);
+    }
+}
+
+/// Counts an act that is not looked at as one whose record is lost: it has a number, and no event tells of it.
+#[inline(always)]
+pub fn unseen(jail: JailCell) {
+    let _ = jail.next_seq();
+    jail.count_lost(count::slot(kind::REFUSED, 0), 1);
     if jail.kill_on_loss() {
         automaton::condemn(jail);
     }

@@ -5,6 +5,7 @@ use turnkey_abi::{Actor, PATH, Record, column, flag, kind, started};
 
 use crate::actor;
 use crate::automaton::{self, Verdict};
+use crate::code;
 use crate::emit::{self, Current};
 use crate::open::{decide_argument, decide_file};
 use crate::path::{self, Resolved};
@@ -165,6 +166,9 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
     }
     attach_arguments(scratch, who.task);
     emit::finish_single(scratch, jail, verdict);
+    if !first {
+        code::begins(scratch, jail, who, file);
+    }
 }
 
 /// Notes it when a process executes anew what the process outside of the group executes that has made it, as a container's

@@ -150,6 +150,9 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
     if finish_off(jail) {
         return None;
     }
+    if read::is_foreign_call() {
+        return None;
+    }
     jail.note_call(nr);
     match call {
         class::OPEN..=class::OPENAT2 => {
@@ -198,6 +201,10 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let jail = read::current_jail()?;
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
+    if read::is_foreign_call() {
+        emit::unseen(jail);
+        return None;
+    }
     if call == class::UNKNOWN {
         refused::unknown(jail, (nr, result));
         return None;
@@ -255,7 +262,8 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             }
             question::leave(scratch, jail, who, call, (regs, result));
         }
-        class::MAKE..=class::MAKEAT if change::makes_device(regs) => {
+        // Where no filter refuses it, a device is made like a file.
+        class::MAKE..=class::MAKEAT if change::makes_device(regs) && result < 0 => {
             let call = class::WATCH + on::NONE;
             let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
         }

@@ -299,6 +299,33 @@ impl Walk<'_> {
         self.mountpoint = read::of_head(self.scratch, mount, offset!(mount_mnt_mountpoint));
     }
 
+    /// Writes the place at which everybody has the file system that a tree is of which is mounted nowhere, in front of what is there.
+    #[inline(always)]
+    fn prepend_usual_place(&mut self) -> u32 {
+        const PROC: u64 = 0x9fa0;
+        const SYSFS: u64 = 0x6265_6572;
+        let block: u64 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_sb)));
+        let place = match read::kernel(block + u64::from(offset!(super_block_s_magic))) {
+            PROC => *b"/proc",
+            SYSFS => *b"\0/sys",
+            _ => return WHOLE,
+        };
+        let length = if place[0] == 0 { 4 } else { 5 };
+        let end = self.scratch.cursor.begin;
+        if end <= 5 {
+            return TOO_LONG;
+        }
+        let mut at = 0;
+        while at < place.len() {
+            if place[at] != 0 {
+                self.scratch.path[(end as usize - place.len() + at) % PATH] = place[at];
+            }
+            at += 1;
+        }
+        self.scratch.cursor.begin = end - length;
+        WHOLE
+    }
+
     /// True when the entry in no directory whose name is at an index is none of the kernel's own, such as that of a namespace: it is a
     /// file that a handle found, and some directory has it.
     #[inline(always)]
@@ -315,7 +342,11 @@ impl Walk<'_> {
         let end = self.scratch.cursor.begin;
         if alone && end as usize != PATH {
             // Else a directory that was moved out of the tree that is mounted here.
-            return if self.top == BEYOND { WHOLE } else { FAILED };
+            return if self.top == BEYOND {
+                self.prepend_usual_place()
+            } else {
+                FAILED
+            };
         }
         let name = offset!(dentry_d_name);
         let length = name + offset!(qstr_len);
@@ -411,6 +442,12 @@ pub fn file_of(task: u64, descriptor: u32) -> u64 {
 #[inline(always)]
 pub fn place_of(file: u64) -> Place {
     Place::at(file + u64::from(offset!(file_f_path)))
+}
+
+/// 1 for the mode of a symlink, or else 0.
+#[inline(always)]
+pub fn is_symlink(mode: u16) -> u64 {
+    verifier::is_some(mode & S_IFMT ^ S_IFLNK) ^ 1
 }
 
 /// True when a file has a path. A pipe or a socket of no directory has none, whatever its entry is called.

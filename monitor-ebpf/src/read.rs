@@ -37,7 +37,7 @@ pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
     arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member,
-    nullable_argument, number, of_head, register, user_number_at_end,
+    nullable_argument, number, of_head, register,
 };
 pub use jail::JailCell;
 use jail::fetch_add;
@@ -455,6 +455,19 @@ pub fn kill_current() {
 pub fn current_task() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { helper::bpf_get_current_task_btf() as u64 }
+}
+
+/// True for a system call of the 32-bit table, which in a group of others no filter refuses: its number means another call here, and
+/// its arguments are in other registers (`TS_COMPAT` of arch/x86/include/asm/thread_info.h).
+#[inline(always)]
+pub fn is_foreign_call() -> bool {
+    const TS_COMPAT: u32 = 2;
+    if level() == 0 {
+        return false;
+    }
+    let place = offset!(task_thread_info) + offset!(thread_info_status);
+    let status: u32 = kernel(current_task() + u64::from(place));
+    status & TS_COMPAT != 0
 }
 
 /// The current task's user registers, for [`register`]; those of a kernel's worker are zeros.

@@ -1,10 +1,12 @@
 //! Processes made and ended.
 
-use turnkey_abi::kind;
+use turnkey_abi::syscalls::on;
+use turnkey_abi::{Record, action, kind};
 
 use crate::actor;
-use crate::automaton::Verdict;
+use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
+use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
 use crate::repeat;
 use crate::signal;
@@ -23,6 +25,49 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
     let inner = emit::innermost_id::<false>(child);
     scratch.record.args = [u64::from(process), u64::from(inner), start];
     emit::finish_single(scratch, jail, Verdict::NONE);
+    if !peers::is_neighbour(child) {
+        // `CLONE_INTO_CGROUP` of clone3(2): nothing is told of it from here on.
+        emit::unseen(jail);
+    }
+    if is_in_new_namespace(who.task, child) {
+        tell_namespace(jail, who);
+    }
+}
+
+/// True when a process was made in a namespace that its parent is not in, by whichever flags, which are memory of the program.
+#[inline(always)]
+fn is_in_new_namespace(parent: u64, child: u64) -> bool {
+    let namespaces = |task: u64| -> [u64; 2] {
+        let credentials: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
+        [
+            read::kernel(task + u64::from(offset!(task_nsproxy))),
+            read::kernel(credentials + u64::from(offset!(cred_user_ns))),
+        ]
+    };
+    namespaces(parent) != namespaces(child)
+}
+
+/// Decides on a clone(2) or clone3(2) that made a namespace, and tells of it where a rule speaks of it.
+#[inline(always)]
+fn tell_namespace(jail: JailCell, who: Current) {
+    let Some(table) = emit::table(jail) else {
+        return;
+    };
+    let role = actor::role(jail);
+    let verdict = decide_kind(table, role, on::NAMESPACE);
+    if verdict.action < action::LOG {
+        return;
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    let regs = read::current_registers();
+    let mut record = Record::ZERO;
+    emit::begin(&mut record, kind::REFUSED, who);
+    record.what = u16::from(on::NAMESPACE);
+    record.detail = read::number(regs) as u32;
+    record.args = read::arguments(regs);
+    emit::finish_value(&mut record, jail, (verdict, role));
 }
 
 /// Tells of what a thread has repeated, and of a process's end. A thread's end is none unless it is the last one.

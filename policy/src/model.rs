@@ -244,7 +244,7 @@ pub enum AttemptKind {
     /// cannot deny
     Xattr,
     /// kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2): a signal other than 0 to others than the calling
-    /// process. A rule cannot deny
+    /// process; pidfd_send_signal(2), whichever process its descriptor is of. A rule cannot deny
     Kill,
 }
 

@@ -3,6 +3,7 @@
 mod allowance;
 mod killed;
 mod limits;
+mod other_ways;
 mod required;
 mod robust;
 mod roots;

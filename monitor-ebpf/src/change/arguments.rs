@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{column, kind};
 
 use crate::own_kind;
-use crate::read::{self, UNREADABLE, offset};
+use crate::read::{self, offset};
 use crate::verifier::{self, Forget, Passage};
 
 const AT_FDCWD: i32 = -100;
@@ -68,6 +68,7 @@ impl Arguments {
     pub(super) fn is_followed(self, regs: u64) -> bool {
         let may_follow = self.on == on::CHMOD
             || self.on == on::ATTRIBUTE
+            || self.on == on::LINK && read::number(regs) == LINKAT
             || self.own == column::own(on::TRUNCATE);
         may_follow && self.object.by_descriptor == 0 && follows(regs)
     }
@@ -183,19 +184,9 @@ fn wider(call: u8, regs: u64) -> Arguments {
     match call {
         class::LINK => two(on::LINK, column::LINK, effect::AWAY),
         class::LINKAT => {
-            let followed = followed(regs, second.long());
             let linked = two_at(on::LINK, column::LINK, effect::AWAY);
-            let is_followed = followed != UNREADABLE;
             Arguments {
-                object: Name {
-                    directory: if is_followed {
-                        followed as i32
-                    } else {
-                        first.int()
-                    },
-                    by_descriptor: u32::from(is_followed),
-                    ..linked.object
-                },
+                object: entry_or_descriptor(regs, linked.object),
                 ..linked
             }
         }
@@ -227,10 +218,17 @@ fn wider(call: u8, regs: u64) -> Arguments {
             ..make(effect::ALIAS, at(second.int(), third.long()))
         },
         class::CHMOD => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
-        class::CHMODAT => one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long())),
+        class::CHMODAT => one(
+            on::CHMOD,
+            column::CHMOD,
+            0,
+            entry_or_descriptor(regs, at(first.int(), second.long())),
+        ),
         class::XATTR | class::TIMES => mark(here(first.long())),
         class::TIMESAT if second.long() == 0 => mark(descriptor),
-        class::XATTRAT | class::TIMESAT => mark(at(first.int(), second.long())),
+        class::XATTRAT | class::TIMESAT => {
+            mark(entry_or_descriptor(regs, at(first.int(), second.long())))
+        }
         class::FXATTR => mark(descriptor),
         // Writing by a descriptor was decided on when that was opened, and is told only where a rule is about this.
         class::FTRUNCATE => one(
@@ -243,43 +241,52 @@ fn wider(call: u8, regs: u64) -> Arguments {
     }
 }
 
-/// The descriptor of which a linkat(2) links the file: by itself, or by its name in /proc. [`UNREADABLE`]: none.
-/// The filter of syscalls refuses all such calls, and others that follow something.
+/// The descriptor itself, where a path is empty and a call's flags say that then it is meant (`AT_EMPTY_PATH`); of a path that is not
+/// empty they say nothing.
 #[inline(always)]
-fn followed(regs: u64, path: u64) -> u32 {
-    const AT_SYMLINK_FOLLOW: u32 = 0x400;
+fn entry_or_descriptor(regs: u64, entry: Name) -> Name {
     const AT_EMPTY_PATH: u32 = 0x1000;
-    let flags = read::register(regs, offset!(regs_r8)).word();
-    if flags & AT_EMPTY_PATH != 0 {
-        return read::register(regs, offset!(regs_di)).word();
+    let has_text = entry.path != 0 && read::user::<u8>(entry.path).0 != 0;
+    let is_meant = flags(regs) & AT_EMPTY_PATH != 0 && !has_text;
+    Name {
+        by_descriptor: u32::from(is_meant),
+        ..entry
     }
-    if flags & AT_SYMLINK_FOLLOW != 0 {
-        return read::user_number_at_end(path);
-    }
-    UNREADABLE
 }
 
-/// True when a call on attributes follows a symlink that its path ends in; one that does not is about the symlink.
+/// True when a call follows a symlink that its path ends in; one that does not is about the symlink.
 #[inline(always)]
 fn follows(regs: u64) -> bool {
     const LCHOWN: i32 = 94;
     const LSETXATTR: i32 = 189;
     const LREMOVEXATTR: i32 = 198;
+    const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
+    const AT_SYMLINK_FOLLOW: u32 = 0x400;
+    match read::number(regs) {
+        LCHOWN | LSETXATTR | LREMOVEXATTR => false,
+        LINKAT => flags(regs) & AT_SYMLINK_FOLLOW != 0,
+        _ => flags(regs) & AT_SYMLINK_NOFOLLOW == 0,
+    }
+}
+
+const LINKAT: i32 = 265;
+
+/// The flags (`AT_*`) of the calls that have them; 0 of others.
+#[inline(always)]
+fn flags(regs: u64) -> u32 {
     const FCHOWNAT: i32 = 260;
     const UTIMENSAT: i32 = 280;
     const FCHMODAT2: i32 = 452;
     const SETXATTRAT: i32 = 463;
     const REMOVEXATTRAT: i32 = 466;
     const FILE_SETATTR: i32 = 469;
-    const AT_SYMLINK_NOFOLLOW: u32 = 0x100;
     let flags = match read::number(regs) {
-        LCHOWN | LSETXATTR | LREMOVEXATTR => return false,
         SETXATTRAT | REMOVEXATTRAT => read::register(regs, offset!(regs_dx)),
         UTIMENSAT | FCHMODAT2 => read::register(regs, offset!(regs_r10)),
-        FCHOWNAT | FILE_SETATTR => read::register(regs, offset!(regs_r8)),
-        _ => return true,
+        LINKAT | FCHOWNAT | FILE_SETATTR => read::register(regs, offset!(regs_r8)),
+        _ => return 0,
     };
-    flags.word() & AT_SYMLINK_NOFOLLOW == 0
+    flags.word()
 }
 
 /// Effects of `RENAME_EXCHANGE`, a flag of renameat2(2). renameat(2) takes no flags: its register holds anything.
@@ -294,7 +301,7 @@ fn exchanged(regs: u64) -> u32 {
     }
 }
 
-/// True when a call makes a device, which the filter of syscalls refuses.
+/// True when a call makes a device.
 #[inline(always)]
 pub fn makes_device(regs: u64) -> bool {
     const MKNOD: i32 = 133;

@@ -10,7 +10,7 @@ use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{OWN_PLACE, PATH, Record, fault};
 
 use super::{HEAD, Scratch, UNREADABLE, has, kernel};
-use crate::verifier::{self, Forget};
+use crate::verifier::Forget;
 
 /// Loads a field of a structure, by a pointer that the verifier knows the type of: one that the kernel
 /// has handed to the program, or that was loaded through such a one, and not [forgotten](crate::verifier::Forget) since.
@@ -193,31 +193,6 @@ pub fn begin(scratch: &mut Scratch, from: u32, is_text: u64) {
             (text + at) as *const c_void,
         );
     }
-}
-
-/// The number that the last component of a path in user memory is; [`UNREADABLE`] when it is none, or the path is
-/// longer than those of descriptors are. Without a branch: the verifier would follow each for every byte.
-#[inline(always)]
-pub fn user_number_at_end(address: u64) -> u32 {
-    const LONGEST: usize = 32;
-    let (text, _) = super::user::<[u8; LONGEST]>(address);
-    let is_zero = |value: u64| (value | value.wrapping_neg()) >> 63 ^ 1;
-    // All ones for 1.
-    let mask = |bit: u64| bit.wrapping_neg();
-    let (mut number, mut is_number, mut goes_on) = (0_u64, 0_u64, 1_u64);
-    for byte in text {
-        let byte = verifier::opaque(u64::from(byte));
-        goes_on &= is_zero(byte) ^ 1;
-        let is_slash = is_zero(byte ^ u64::from(b'/'));
-        let digit = byte.wrapping_sub(u64::from(b'0'));
-        let is_digit = digit.wrapping_sub(10) >> 63 & (digit >> 63 ^ 1);
-        let begun = number.wrapping_mul(10).wrapping_add(digit) & mask(is_slash ^ 1);
-        let still = (is_number & is_digit) | is_slash;
-        number = begun & mask(goes_on) | number & mask(goes_on ^ 1);
-        is_number = still & mask(goes_on) | is_number & mask(goes_on ^ 1);
-    }
-    let is_known = is_number & (goes_on ^ 1) & is_zero(number >> 31);
-    (number & mask(is_known) | u64::from(UNREADABLE) & mask(is_known ^ 1)) as u32
 }
 
 /// As [`user_text`](super::user_text), for a string of the kernel.

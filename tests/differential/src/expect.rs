@@ -397,11 +397,27 @@ impl One<'_> {
         expected
     }
 
+    /// True when an empty path of a call means its descriptor, `AT_EMPTY_PATH`, and the path may be empty.
+    fn may_mean_descriptor(&self) -> bool {
+        let at = match self.seen.number {
+            463 | 466 => 2,
+            280 | 452 => 3,
+            260 | 265 | 469 => 4,
+            _ => return false,
+        };
+        let may_be_empty = match self.text(1) {
+            Text::OneOf(texts) => texts.iter().any(String::is_empty),
+            _ => true,
+        };
+        self.args[at] & 0x1000 != 0 && may_be_empty
+    }
+
     fn change(&self, access: &'static str) -> Expected {
         let new = self.shape.new.map(|(index, _)| self.text(index));
         let mut expected = self.named("change", &[access]);
-        // The descriptor's file, or what a symlink leads to, is the object then.
-        if self.seen.number == 265 && self.args[4] & 0x1400 != 0 {
+        // What a symlink leads to is the object then, or a descriptor's file.
+        let follows_link = self.seen.number == 265 && self.args[4] & 0x400 != 0;
+        if follows_link || self.may_mean_descriptor() {
             expected.argument = Text::Any;
             expected.act = None;
         }
@@ -411,7 +427,7 @@ impl One<'_> {
         // A path that leads to a descriptor by the list in /proc is followed: the descriptor's file is told.
         let follows = matches!(access, "chmod" | "chown" | "attribute") || self.seen.number == 76;
         let is_listed = |text: &String| text.starts_with("/proc/self/fd/");
-        if let Text::OneOf(texts) = &expected.argument
+        if let Text::OneOf(texts) | Text::Late(texts) = &expected.argument
             && follows
             && texts.iter().any(is_listed)
         {

@@ -229,6 +229,7 @@ pub const GROUPS: &[&[Rule]] = &[
         ("setresuid", &[IDS, IDS, IDS]),
         ("setgroups", &[Of(&[0, 1]), Buffer]),
         ("kill", &[Of(&[0xffff_ffff, 1, 99, 0]), Of(&[0, 10])]),
+        ("pidfd_send_signal", &[Fd, Of(&[0, 10]), ZERO, ZERO]),
         ("tgkill", &[Of(&[1, 2]), Of(&[1, 2]), Of(&[0, 10])]),
         (
             "ioctl",

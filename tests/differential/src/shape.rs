@@ -93,7 +93,7 @@ pub fn refusal(number: i64, result: i64) -> (Option<&'static str>, Option<&'stat
             (result == EPERM).then_some("network-connect"),
         ),
         304 => (Some("open"), None),
-        62 | 129 | 200 | 234 | 297 => (Some("kill"), None),
+        62 | 129 | 200 | 234 | 297 | 424 => (Some("kill"), None),
         _ => (None, None),
     }
 }
@@ -166,9 +166,8 @@ pub fn shape(number: i64) -> Shape {
         // What the filter refuses by arguments, and what only the kernel refuses: signals, limits, priorities, users,
         // sockets, and controls of descriptors, processes and terminals.
         16 | 41 | 53 | 62 | 105 | 106 | 113 | 114 | 116 | 117 | 119 | 122 | 123 | 126 | 129
-        | 135 | 141 | 142 | 144 | 157 | 200 | 203 | 234 | 251 | 272 | 297 | 302 | 304 | 314 => {
-            of(Class::Guarded)
-        }
+        | 135 | 141 | 142 | 144 | 157 | 200 | 203 | 234 | 251 | 272 | 297 | 302 | 304 | 314
+        | 424 => of(Class::Guarded),
         _ => Shape::default(),
     }
 }

@@ -181,6 +181,31 @@ const EXECVEAT: &str = "import ctypes
 arguments = (ctypes.c_char_p * 3)(b'echo', b'hidden', None)
 ctypes.CDLL(None).syscall(322, -100, b'/usr/bin/echo', arguments, None, 0)";
 
+/// Changes the attributes of a file by its descriptor, which an empty path means.
+#[test]
+fn an_empty_path_is_the_descriptor_that_it_means() {
+    for (call, on) in [
+        ("452, file, b'', 0o666, 0x1000", "chmod"),
+        ("260, file, b'', -1, -1, 0x1000", "chmod"),
+        ("280, file, b'', None, 0x1000", "attribute"),
+    ] {
+        let program = format!(
+            "import ctypes, os
+file = os.open('secret', os.O_PATH)
+print('changed' if ctypes.CDLL(None).syscall({call}) == 0 else 'refused')"
+        );
+        let guarded = rule("guarded", on, "kill", "path = \"/workspace/secret\"");
+        let attack = Attack {
+            jail: &|| Run::new().file("secret", "hidden\n").profile(&guarded),
+            program: &["python3", "-c", &program],
+            mark: "changed",
+            rule: "guarded",
+            paths: &["/workspace/secret"],
+        };
+        attack.is_survived();
+    }
+}
+
 #[test]
 fn m15_calls_that_nobody_knows_yet_do_not_exist() {
     let program = "import ctypes

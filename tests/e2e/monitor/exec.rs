@@ -108,6 +108,38 @@ fd = os.open(f'/proc/self/fd/{file}', os.O_RDONLY); os.close(file)",
     ),
 ];
 
+/// Makes a program whose loader is the memory file that is its descriptor 7, and executes it.
+const NAMELESS_LOADER: &str = "
+import os
+usual, program = b'/lib64/ld-linux-x86-64.so.2', open('/usr/bin/echo', 'rb').read()
+assert usual in program
+with open('program', 'wb') as file:
+    file.write(program.replace(usual, b'/proc/self/fd/7'.ljust(len(usual), bytes(1))))
+os.chmod('program', 0o700)
+memory = os.memfd_create('loader', 0)
+os.write(memory, open(usual, 'rb').read())
+os.dup2(memory, 7, inheritable=True)
+os.execv('program', ['echo', 'done'])";
+
+/// The loader is the first code that runs, whatever file the program is.
+#[test]
+fn a_loader_without_a_name_is_a_program_of_its_own() {
+    let program = ["python3", "-c", NAMELESS_LOADER];
+    let listed = only(&[&python(), "/workspace/program"]);
+    let attack = Attack {
+        jail: &|| Run::new().profile(&listed),
+        program: &program,
+        mark: "done",
+        rule: "memory-exec",
+        paths: &["memfd:loader"],
+    };
+    attack.is_survived();
+    // With a loader of the system's the same program is on the list.
+    let usual = NAMELESS_LOADER.replace("b'/proc/self/fd/7'", "usual");
+    let ran = Run::new().profile(&listed).python(&usual);
+    ran.expect(ran.stdout == "done\n" && ran.code == 0, "the control");
+}
+
 #[test]
 fn m11_a_program_without_a_name_is_not_on_the_list_and_shows_as_such() {
     let listed = only(&[&python()]);
