@@ -43,7 +43,7 @@ pub struct LeftGroups {
 }
 
 impl LeftGroups {
-    /// Those of a process of this pid namespace, started from this process's groups, that has ended and has not been waited for longer
+    /// Groups of a process of this pid namespace, started from this process's groups, that has ended and has not been waited for longer
     /// than a moment: until its number is given anew, they are nobody else's.
     pub fn of_ended(process: u32) -> LeftGroups {
         LeftGroups::below(process, parents())

@@ -9,7 +9,7 @@ const REST: Duration = Duration::from_millis(50);
 /// The time in which a group is removed, unless the kernel holds a process in it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is left of runs.
+/// The remains of runs.
 #[derive(Default)]
 pub struct Remains(Vec<(LeftGroups, Instant)>);
 
