@@ -95,7 +95,7 @@ pub use filter::{FilterError, SeccompFilters};
 pub use groups::allowance::{GroupAllowance, GroupCeiling};
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
-pub use groups::sweep::sweep;
+pub use groups::sweep::{LeftGroups, sweep};
 pub use groups::{CurrentUsage, GroupError, GroupNames, JailCgroups};
 pub use host::{Host, HostError};
 pub use ids::ceilings::UcountCeiling;

@@ -19,7 +19,7 @@ mod peer;
 
 pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use claim::{ClaimedPart, RunClaim};
-pub use client::{PASSED_ON, ServedEnd, ServiceError, run};
+pub use client::{PASSED_ON, ServedEnd, ServiceError, connection, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor, WantedDescriptors};
 pub use line::{LINE_TYPE, PacketLine};
 pub use outputs::UserFile;

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 use turnkey_tests::{
-    NOBODY, Run, binary, binary_for_everybody, eventually, finish, network_of_its_own, open_to_all,
-    outside, scratch,
+    NOBODY, Run, binary, binary_for_everybody, callers_scratch, eventually, finish,
+    network_of_its_own, open_to_all, outside, scratch,
 };
 
 /// A run whose program waits for lines on its standard input.
@@ -36,9 +36,12 @@ impl Waiting {
         self.input.write_all(b"\n").expect("the program reads");
     }
 
-    /// The process of turnkey.
-    pub fn pid(&self) -> i32 {
-        self.child.id().try_into().expect("a pid")
+    /// The process that makes the run: turnkey, or one of a service's. The name of the run ends with its number.
+    pub fn maker(&self) -> i32 {
+        let name = names().pop().expect("the run can be followed");
+        let process = name.split('/').nth(1).and_then(|id| id.rsplit_once('-'));
+        let (_, process) = process.expect("the id of a run ends with its process");
+        i32::from_str_radix(process, 16).expect("a pid")
     }
 
     /// Waits for the end, and gives the report.
@@ -135,7 +138,7 @@ fn lost(lines: &[Value]) -> u64 {
 fn a_follower_sees_what_the_file_of_events_and_the_report_have() {
     network_of_its_own();
     let run = Run::new().option("--mode observe");
-    let place = scratch();
+    let place = callers_scratch();
     let file = place.path().join("events.jsonl");
     let run = run.option(&format!("--events {}", file.display()));
     let mut waiting = Waiting::start(run, "read x; cat /etc/shadow; (true); cat /etc/passwd");
@@ -340,7 +343,7 @@ fn a_program_in_a_jail_passes_for_no_run() {
 fn a_follower_that_does_not_read_holds_nothing_up_and_is_told_what_it_lost() {
     network_of_its_own();
     let script = "read x; i=0; while [ $i -lt 2500 ]; do i=$((i+1)); read y < /etc/nothing$i; done 2>/dev/null; read x";
-    let place = scratch();
+    let place = callers_scratch();
     let file = place.path().join("events.jsonl");
     let run = Run::new().option(&format!("--events {}", file.display()));
     let mut waiting = Waiting::start(run, script);
@@ -402,7 +405,7 @@ fn a_killed_run_leaves_no_name_and_a_killed_follower_no_trace() {
     eventually("the run has seen that it is gone", || connections() == 0);
     assert_eq!(top()["runs"][0]["verdict"], "clean");
     let (follower, _) = Follower::start(&[]);
-    let pid = nix::unistd::Pid::from_raw(waiting.pid());
+    let pid = nix::unistd::Pid::from_raw(waiting.maker());
     nix::sys::signal::kill(pid, nix::sys::signal::SIGKILL).expect("it is ours");
     let told = follower.end();
     assert!(

@@ -218,7 +218,7 @@ open(name)";
 #[test]
 fn the_kill_needs_no_reader() {
     use nix::sys::signal::{Signal, kill};
-    let shared = turnkey_tests::scratch();
+    let shared = turnkey_tests::callers_scratch();
     let place = |name: &str| shared.path().join(name);
     let directory = shared.path().display();
     let script = format!(
@@ -231,7 +231,7 @@ fn the_kill_needs_no_reader() {
         .spawn()
         .unwrap();
     eventually("the program runs", || place("ready").exists());
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(turnkey.id()).unwrap());
+    let pid = run.maker(&turnkey);
     kill(pid, Signal::SIGSTOP).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(2500));
     let stolen = std::fs::read(place("stolen")).unwrap_or_default();

@@ -78,7 +78,7 @@ pub fn j21_a_set_user_id_program_raises_nothing() {
 #[test]
 fn j21_a_set_user_id_file_is_not_left_on_the_host() {
     use std::os::unix::fs::PermissionsExt;
-    let shared = turnkey_tests::scratch();
+    let shared = turnkey_tests::callers_scratch();
     let place = shared.path().display().to_string();
     let trap = |name: &str| shared.path().join(name).metadata().unwrap().permissions();
     let script =

@@ -19,7 +19,9 @@ fn session() -> TerminalSession {
 fn a_run_is_listed_with_what_it_is_and_found() {
     network_of_its_own();
     let script = "read x; cat /etc/shadow; read x";
-    let mut waiting = Waiting::start(Run::new().option("--mode observe --memory 64M"), script);
+    let run = Run::new().option("--mode observe --memory 64M");
+    let user = run.caller().unwrap_or(0);
+    let mut waiting = Waiting::start(run, script);
     let before = top();
     assert_eq!(before["schema"], "turnkey.top/v1");
     let run = &before["runs"][0];
@@ -36,7 +38,7 @@ fn a_run_is_listed_with_what_it_is_and_found() {
     );
     assert_eq!(
         (&run["profile"], &run["uid"]),
-        (&"untrusted".into(), &0.into())
+        (&"untrusted".into(), &user.into())
     );
     assert_eq!(run["command"], serde_json::json!(["sh", "-c", script]));
     // Process 1 of the jail, and the shell.

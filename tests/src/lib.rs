@@ -15,6 +15,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 pub use browser::Browser;
@@ -178,6 +179,21 @@ impl Run {
             .arg(self.report_path());
         command.arg("--").args(program).stdin(Stdio::null());
         command
+    }
+
+    /// The process that makes the run of this command, whose program runs: the command's own, or one of the service's. Of those no other
+    /// makes a run.
+    pub fn maker(&self, turnkey: &Child) -> Pid {
+        let maker = match self.service {
+            Some(_) => service::maker_of_the_run(),
+            None => turnkey.id(),
+        };
+        Pid::from_raw(maker.cast_signed())
+    }
+
+    /// The user who starts the command, where it is not the test's own.
+    pub fn caller(&self) -> Option<u32> {
+        self.caller
     }
 
     /// The command, where the caller can reach it.

@@ -37,6 +37,18 @@ fn of_every_run() -> Option<PathBuf> {
     })
 }
 
+/// The process of the service for whatever a test runs that makes a run: who stands ready has no child.
+pub(crate) fn maker_of_the_run() -> u32 {
+    let makers = OF_EVERY_RUN.with_borrow(|service| service.as_ref().map(Service::makers));
+    let mut makers = makers.expect("this thread has a service");
+    makers.retain(|maker| {
+        let (_, children) = crate::outside("pgrep", &["-P", &maker.to_string()]);
+        !children.is_empty()
+    });
+    assert_eq!(makers.len(), 1, "one run is made");
+    makers[0]
+}
+
 /// The configuration of a service that gives whatever tests ask for.
 const GENEROUS: &str =
     "write = true\nnetworks = [\"none\", \"loopback\", \"allow\", \"sinkhole\", \"host\"]

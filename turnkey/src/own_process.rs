@@ -23,8 +23,30 @@ pub fn end(status: u8) -> ! {
 /// Ends turnkey on abort(3), the standard library's answer to memory that cannot be had. A signal's status, 134,
 /// would be the program's. When there is none to tell of that either, it ends by an instruction that is none.
 extern "C" fn aborted(_: libc::c_int) {
+    hang_up();
     turnkey_supervisor::restore_all();
     end(crate::FAILED)
+}
+
+/// The milliseconds in which a run ends by itself whose caller has hung up.
+const HUNG_UP: libc::c_int = 5000;
+
+/// Hangs up on the service that makes a run for this process, if one does, and waits for its last word: by then it has given the
+/// terminal back.
+fn hang_up() {
+    let Some(connection) = turnkey_supervisor::service::connection() else {
+        return;
+    };
+    let mut waited = libc::pollfd {
+        fd: connection,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: both are system calls alone, on a number that is this process's connection, and a list of one that is this function's.
+    unsafe {
+        libc::shutdown(connection, libc::SHUT_WR);
+        libc::poll(&raw mut waited, 1, HUNG_UP);
+    }
 }
 
 /// The last signal that [`note`] was asked to keep; 0 without one.

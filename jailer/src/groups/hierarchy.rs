@@ -219,6 +219,16 @@ impl CgroupHierarchies {
         }
     }
 
+    /// Every directory in which a run may make a group.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &Path> {
+        let homes = self.homes.iter().filter_map(|(_, home)| match home {
+            ControllerHome::Legacy(parent) => Some(parent),
+            ControllerHome::Unified | ControllerHome::Missing => None,
+        });
+        let parents = std::iter::once(&self.unified).chain(homes);
+        parents.chain(&self.elsewhere).map(PathBuf::as_path)
+    }
+
     /// The controllers that were looked for.
     pub fn controllers(&self) -> impl Iterator<Item = Controller> {
         self.homes.iter().map(|(controller, _)| *controller)

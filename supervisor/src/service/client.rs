@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -37,6 +38,16 @@ const ENDS: [Signal; 4] = [
 ];
 /// Bytes of a report at most.
 const MOST_REPORT: u64 = 256 << 20;
+
+/// The connection to the service, -1 without one.
+static CONNECTION: AtomicI32 = AtomicI32::new(-1);
+
+/// The connection of a run that the service makes for this process, while it does. A caller that ends for a failure of its own hangs up
+/// there, and waits for the run's end, which gives its terminal back.
+pub fn connection() -> Option<RawFd> {
+    let connection = CONNECTION.load(Ordering::Relaxed);
+    (connection >= 0).then_some(connection)
+}
 
 /// The end of a run that the service has made.
 #[derive(Debug)]
@@ -104,7 +115,20 @@ pub fn run(
 ) -> Result<ServedEnd, ServiceError> {
     let line = reach(directory)?;
     let signals = listen()?;
-    match ask(&line, order, descriptors) {
+    CONNECTION.store(line.as_fd().as_raw_fd(), Ordering::Relaxed);
+    let ended = asked(&line, &signals, order, descriptors, &mut waits);
+    CONNECTION.store(-1, Ordering::Relaxed);
+    ended
+}
+
+fn asked(
+    line: &PacketLine,
+    signals: &SignalFd,
+    order: RunOrder,
+    descriptors: &[BorrowedFd<'_>],
+    waits: &mut impl FnMut(&str),
+) -> Result<ServedEnd, ServiceError> {
+    match ask(line, order, descriptors) {
         // Who is turned away at the door finds the answer there.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent?,

@@ -6,9 +6,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use turnkey_expectations::expected;
-use turnkey_tests::{Ran, Run, eventually, in_the_guest, measured, scratch};
+use turnkey_tests::{Ran, Run, callers_scratch, eventually, in_the_guest, measured};
 
 use super::{events, rule, violations};
 
@@ -32,10 +31,13 @@ struct Flooded {
 impl Flooded {
     /// `then` is what the flooder becomes at the end.
     fn start(count: u64, then: &[&str], options: &str) -> Flooded {
-        let place = scratch();
+        let place = callers_scratch();
         let directory = place.path().display().to_string();
-        let touch = rule("touch", "exec", "kill", "path = \"/usr/bin/touch\"");
-        let run = Run::new().compiled("flood", FLOOD).profile(&touch);
+        let run = Run::new().compiled("flood", FLOOD);
+        let run = match then.is_empty() {
+            true => run,
+            false => run.profile(&rule("touch", "exec", "kill", "path = \"/usr/bin/touch\"")),
+        };
         let run = run.option("--wall 60s --cpu-time 60s").with_events();
         let run = run.option(format!("--write {directory} {options}").trim_end());
         let count = count.to_string();
@@ -79,8 +81,8 @@ impl Flooded {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.turnkey.id()).expect("a process id");
-        kill(Pid::from_raw(pid), signal).expect("turnkey runs");
+        let reader = self.run.maker(&self.turnkey);
+        kill(reader, signal).expect("turnkey runs");
     }
 
     fn end(self) -> Ran {

@@ -7,9 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use turnkey_expectations::expected;
-use turnkey_tests::{Run, as_nobody, eventually, finish, open_to_all, outside, scratch};
+use turnkey_tests::{
+    Run, as_nobody, callers_scratch, eventually, finish, open_to_all, outside, scratch,
+};
 
 use super::{events, guard, rule, times, violations};
 
@@ -307,7 +308,7 @@ fn beat(file: &Path) -> Option<String> {
 
 #[test]
 fn m29_a_jail_whose_watcher_dies_is_dead() {
-    let place = scratch();
+    let place = callers_scratch();
     let file = place.path().join("beat");
     let name = format!("heart-{}", std::process::id());
     let program = "import os, sys, time
@@ -326,11 +327,7 @@ while True:
         beat(&file).is_some_and(|now| Some(now) != before)
     });
     assert!(called(&name).len() >= 2, "the control: both live");
-    kill(
-        Pid::from_raw(i32::try_from(turnkey.id()).unwrap()),
-        Signal::SIGKILL,
-    )
-    .unwrap();
+    kill(run.maker(&turnkey), Signal::SIGKILL).unwrap();
     finish(turnkey);
     eventually("both are dead", || {
         // turnkey's own command line has the name, too, and the keeper's.

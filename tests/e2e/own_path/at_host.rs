@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use turnkey_tests::{Mount, Run, binary, finish, scratch};
+use turnkey_tests::{Mount, Run, binary, callers_scratch, finish, scratch};
 
 /// A run whose workspace stands at its own path, and that path.
 fn at_host() -> (Run, String) {
@@ -113,7 +113,7 @@ fn a_layer_is_the_same_wherever_the_workspace_stands() {
 
 #[test]
 fn what_is_written_at_the_own_path_is_exported() {
-    let place = scratch();
+    let place = callers_scratch();
     let out = place.path().join("out");
     let (run, _) = at_host();
     let ran = run

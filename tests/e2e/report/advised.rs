@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use turnkey_tests::{Ran, Run, Server, network_of_its_own, open_to_all, scratch};
+use turnkey_tests::{Ran, Run, Server, callers_scratch, network_of_its_own, open_to_all, scratch};
 
 const KINDS: &str = include_str!("../../data/advice.json");
 const TRIALS: &str = include_str!("advised.rs");
@@ -89,7 +89,7 @@ fn advised_write() {
 #[test]
 fn a_new_file_is_advised_by_its_directory() {
     for make in ["echo new > {}/made", "mkdir {}/made", "ln -s x {}/made"] {
-        let place = scratch();
+        let place = callers_scratch();
         open_to_all(place.path());
         let home = place.path().display().to_string();
         let script = make.replace("{}", &home);

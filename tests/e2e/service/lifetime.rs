@@ -329,16 +329,9 @@ impl RunAtMoment {
         eventually(&format!("no process is left, kind {kind}"), || {
             !self.others.iter().any(|process| lives(&process)) && !is_alive()
         });
-        let deadline = Instant::now() + Duration::from_secs(40);
-        while self.has_groups() {
-            assert!(Instant::now() < deadline, "groups are left, kind {kind}");
-            std::thread::sleep(Duration::from_millis(50));
-            // Whoever makes a run that has lost its keeper may be ended by the caller's end, without clearing away: empty groups are
-            // then taken by the next run that finds them ten seconds old.
-            if kind == KEEPER {
-                served(service).run(&["true"]).expect_code(0);
-            }
-        }
+        eventually(&format!("no group is left, kind {kind}"), || {
+            !self.has_groups()
+        });
         eventually(&format!("no socket is left, kind {kind}"), || {
             let sockets = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
             // The name of a live run ends with the number of its process, and of the group that it watches.
@@ -401,6 +394,30 @@ fn at_moments(moments: std::ops::Range<u64>) {
     let makers = service.makers();
     drop(service);
     Service::nothing_is_left(&makers);
+}
+
+#[test]
+fn a_run_that_is_killed_with_its_keeper_leaves_no_group() {
+    for ends in [false, true] {
+        let mut service = Service::start("ready = 0\n");
+        let run = served(&service);
+        let mut child = sleeper(&service, &run);
+        let at = RunAtMoment::look(&service, &child, KEEPER);
+        assert!(at.has_groups(), "the control: they are there");
+        let maker = at.makers.first().copied().map(to_pid);
+        for victim in [at.victim, maker] {
+            let victim = victim.expect("a run has both");
+            kill(victim, Signal::SIGKILL).expect("it is there");
+        }
+        child.wait().expect("a child can be waited for");
+        // No other run removes them: none is made.
+        if ends {
+            assert_eq!(service.end_by(Signal::SIGTERM), Some(0));
+            assert!(!at.has_groups(), "not behind the service's end either");
+        } else {
+            eventually("no group is left", || !at.has_groups());
+        }
+    }
 }
 
 fn to_pid(pid: u32) -> Pid {

@@ -9,6 +9,7 @@ mod listener;
 mod log;
 mod maker;
 mod queue;
+mod remains;
 mod run_maker;
 mod socket;
 

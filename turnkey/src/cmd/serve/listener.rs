@@ -26,6 +26,7 @@ use super::config::{self, ServeConfig};
 use super::counters::{ServiceCounters, UserUse};
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
+use super::remains::Remains;
 use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
 use super::socket::{BACKLOG, ServiceSocket};
 
@@ -49,6 +50,8 @@ pub struct Listener<'c> {
     /// The most that the runs of one user claim together.
     most: RunClaim,
     makers: Vec<RunMaker>,
+    /// Of makers that were killed.
+    remains: Remains,
     waiting: CallerQueue<WaitingCaller>,
     /// The number of the next request.
     next: u64,
@@ -84,6 +87,7 @@ impl<'c> Listener<'c> {
             most: config.sums()?,
             next: 1,
             makers: Vec::new(),
+            remains: Remains::default(),
             waiting: CallerQueue::new(config.queue),
             counters: ServiceCounters::default(),
             last_run: None,
@@ -101,6 +105,7 @@ impl<'c> Listener<'c> {
             if self.wait(self.patience(), log)? {
                 return Ok(());
             }
+            self.remains.clear();
             self.let_go();
             self.accept(log);
             self.admit()?;
@@ -125,8 +130,17 @@ impl<'c> Listener<'c> {
         }
         self.makers.iter_mut().for_each(RunMaker::kill);
         let deadline = Instant::now() + KILLED;
-        while !self.makers.is_empty() && Instant::now() < deadline {
-            self.makers.retain_mut(|maker| !maker.is_over());
+        while (!self.makers.is_empty() || self.remains.rest().is_some())
+            && Instant::now() < deadline
+        {
+            self.makers.retain_mut(|maker| {
+                let is_over = maker.is_over();
+                if is_over && maker.run().is_some() {
+                    self.remains.add(maker.id());
+                }
+                !is_over
+            });
+            self.remains.clear();
             std::thread::sleep(Duration::from_millis(5));
         }
         // In a call of a file system that answers nobody: dead once that call ends, and nothing waits for it.
@@ -188,6 +202,7 @@ impl<'c> Listener<'c> {
                     self.counters.ended(status, run.since.elapsed());
                     self.last_run = Some(Instant::now());
                     if let Some(signal) = status.signal() {
+                        self.remains.add(maker.id());
                         log.tell(ServiceEvent::GivenUp {
                             request: &request_id(std::process::id(), run.number),
                             user: run.user,
@@ -367,9 +382,13 @@ impl<'c> Listener<'c> {
     fn patience(&self) -> PollTimeout {
         let keeps = self.makers.iter().any(|maker| maker.keeps_attached);
         let last_run = self.last_run.filter(|_| keeps && self.running(None) == 0);
-        last_run.map_or(PollTimeout::NONE, |run| {
+        let attached = last_run.map(|run| {
             let left = KEPT_ATTACHED.saturating_sub(run.elapsed());
-            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::NONE)
+            left + Duration::from_millis(1)
+        });
+        let least = attached.into_iter().chain(self.remains.rest()).min();
+        least.map_or(PollTimeout::NONE, |least| {
+            PollTimeout::try_from(least).unwrap_or(PollTimeout::NONE)
         })
     }
 
