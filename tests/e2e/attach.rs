@@ -3,6 +3,7 @@
 mod allowance;
 mod killed;
 mod limits;
+mod no_descriptors;
 mod required;
 mod robust;
 mod roots;
