@@ -1,6 +1,7 @@
 //! `turnkey attach`: groups that others fill, early and late, with groups below.
 
 mod allowance;
+mod detached;
 mod killed;
 mod limits;
 mod no_descriptors;
