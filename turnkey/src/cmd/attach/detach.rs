@@ -3,13 +3,14 @@
 //! The other one speaks on this one's standard error until it watches. It says that it does by a byte on its standard input, a socket,
 //! and not by what it prints, which may be nothing.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
 use nix::unistd::{dup2_stderr, dup2_stdin};
 
 /// Written when the group is watched.
@@ -54,7 +55,7 @@ pub fn tell_that_it_watches() {
 
 fn let_go_of_streams() -> io::Result<()> {
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    let nothing = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     dup2_stderr(&nothing)?;
     dup2_stdin(&nothing)?;
     socket.write_all(&WORD)
