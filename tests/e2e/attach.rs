@@ -1,8 +1,10 @@
 //! `turnkey attach`: groups that others fill, early and late, with groups below.
 
 mod allowance;
+mod detached;
 mod killed;
 mod limits;
+mod no_descriptors;
 mod other_ways;
 mod required;
 mod robust;

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,12 @@ const MOST_GROUPS: usize = 100_000;
 /// The file by which the kernel kills a whole group, cgroups-v2.
 const KILL: &str = "cgroup.kill";
 
+/// The file in which the kernel says whether a process is in a group or below.
+const EVENTS: &str = "cgroup.events";
+
+/// More than that file holds: two lines.
+const EVENTS_AT_MOST: usize = 256;
+
 /// The flags by which a directory of the hierarchy is opened.
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
@@ -39,6 +46,10 @@ const DIRECTORY: OFlag = OFlag::O_DIRECTORY
 #[derive(Debug)]
 pub struct ForeignGroup {
     directory: OwnedFd,
+    /// `cgroup.events` and `cgroup.kill`, opened beforehand: whoever lowers the watcher's limit of descriptors takes neither the
+    /// answer nor the kill away.
+    events: File,
+    kill: File,
     /// The group as `/proc/PID/cgroup` writes it.
     name: PathBuf,
     id: u64,
@@ -77,8 +88,17 @@ impl ForeignGroup {
             place.display()
         );
         let id = fstat(&directory)?.st_ino;
+        let opened = |file: &str, how: OFlag| {
+            let flags = how | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let opened = openat(&directory, file, flags, Mode::empty()).map(File::from);
+            opened.with_context(|| format!("{file} of {} could not be opened", name.display()))
+        };
+        let events = opened(EVENTS, OFlag::O_RDONLY)?;
+        let kill = opened(KILL, OFlag::O_WRONLY)?;
         let group = ForeignGroup {
             directory,
+            events,
+            kill,
             name,
             id,
         };
@@ -150,10 +170,7 @@ impl ForeignGroup {
     /// # Errors
     /// When the kernel refuses; a group that is gone has no process.
     pub fn kill(&self) -> io::Result<()> {
-        match self.open_to_write(KILL) {
-            Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
-            opened => gone_is_dead(opened?.write_all(b"1")),
-        }
+        gone_is_dead((&self.kill).write_all(b"1"))
     }
 
     /// The use of the group and of those below at this moment. Memory and tasks are unknown where those controllers are of
@@ -183,23 +200,24 @@ impl ForeignGroup {
         self.open_to_write(KILL)
     }
 
-    /// True while a process of it, or of a group below, has not ended.
+    /// True unless every process of it, and of the groups below, has ended. A group that does not answer is not empty: it would be
+    /// let go.
     pub fn is_populated(&self) -> bool {
-        self.events()
-            .is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
+        match self.events() {
+            Ok(text) => !text.lines().any(|line| line == "populated 0"),
+            Err(error) => !is_of_a_gone_group(&error),
+        }
     }
 
     /// True when the group itself was removed: a new one of its name is another.
     pub fn is_gone(&self) -> bool {
-        let gone = [Errno::ENODEV as i32, Errno::ENOENT as i32];
-        let error = self.events().err().and_then(|error| error.raw_os_error());
-        error.is_some_and(|error| gone.contains(&error))
+        self.events().is_err_and(|error| is_of_a_gone_group(&error))
     }
 
     fn events(&self) -> io::Result<String> {
-        let mut text = String::new();
-        self.open("cgroup.events")?.read_to_string(&mut text)?;
-        Ok(text)
+        let mut text = [0; EVENTS_AT_MOST];
+        let length = self.events.read_at(&mut text, 0)?;
+        Ok(String::from_utf8_lossy(&text[..length]).into_owned())
     }
 
     /// The ids of all processes in it and below, and the number of groups below.
@@ -400,10 +418,18 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
     )
 }
 
-/// A group that was removed meanwhile has no process any more.
+fn is_of_a_gone_group(error: &io::Error) -> bool {
+    let gone = [Errno::ENODEV as i32, Errno::ENOENT as i32];
+    error
+        .raw_os_error()
+        .is_some_and(|error| gone.contains(&error))
+}
+
+/// A group that was removed meanwhile has no process any more: the kernel says `ENOENT` of one that is being removed (cgroup_kill_write in
+/// kernel/cgroup/cgroup.c), and `ENODEV` behind.
 pub fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
     match written {
-        Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
+        Err(error) if is_of_a_gone_group(&error) => Ok(()),
         written => written,
     }
 }

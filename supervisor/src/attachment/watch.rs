@@ -144,7 +144,8 @@ pub fn watch(
             if looked.elapsed() >= LONGEST_TICK {
                 looked = Instant::now();
                 sink.look_at_others();
-                monitor.forget_orphans()?;
+                // What others left is no reason to let this group go: it is tried again.
+                let _ = monitor.forget_orphans();
             }
             match input {
                 WatchInput::Events | WatchInput::Tick => {

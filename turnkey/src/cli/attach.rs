@@ -39,7 +39,7 @@ pub struct AttachArguments {
     /// Stop watching after this time, such as 10m
     #[arg(long = "for", value_name = "DURATION", value_parser = turnkey_policy::duration)]
     pub at_most: Option<Duration>,
-    /// Return as soon as the group is watched, and go on in the background until no process of it is left
+    /// Return as soon as the group is watched, and go on in the background until no process of it is left; needs --report
     #[arg(long, requires = "report")]
     pub detach: bool,
     /// The background of --detach: a session of its own

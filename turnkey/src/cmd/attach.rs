@@ -60,6 +60,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     };
     let mut observer = Follower {
         quiet: arguments.quiet,
+        detached: arguments.detached,
     };
     let mut beginning = |report: &Report| report_file.begin(report);
     let mut done = attachment::attach(request, policy, &mut observer, &mut beginning)?;
@@ -73,12 +74,11 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     Ok(done.report.exit_code())
 }
 
-/// The beginning of the line that says so.
-const WATCHING: &str = "turnkey: watching";
-
 /// Says when the group is taken: whoever starts something then knows that it is watched.
 struct Follower {
     quiet: bool,
+    /// Somebody waits until the group is taken.
+    detached: bool,
 }
 
 impl RunObserver for Follower {
@@ -87,18 +87,27 @@ impl RunObserver for Follower {
     }
 
     fn attached(&mut self, attachment: &Attachment) {
-        if self.quiet {
-            return;
+        if !self.quiet {
+            tell_of_watch(attachment);
         }
-        let found = match attachment.found_count {
-            0 => "no process is in it yet".to_owned(),
-            1 => "1 process was there before".to_owned(),
-            count => format!("{count} processes were there before"),
-        };
-        output::text(&format!("{WATCHING} {}; {found}\n", attachment.group));
+        if self.detached {
+            detach::tell_that_it_watches();
+        }
     }
 
     fn event(&mut self, _event: &Event) {}
+}
+
+fn tell_of_watch(attachment: &Attachment) {
+    let found = match attachment.found_count {
+        0 => "no process is in it yet".to_owned(),
+        1 => "1 process was there before".to_owned(),
+        count => format!("{count} processes were there before"),
+    };
+    output::text(&format!(
+        "turnkey: watching {}; {found}\n",
+        attachment.group
+    ));
 }
 
 fn tell_story(report: &Report, arguments: &AttachArguments) {

@@ -1,12 +1,20 @@
 //! `turnkey attach --detach`: the same command once more in the background, and an answer when it watches.
+//!
+//! The other one speaks on this one's standard error until it watches. It says that it does by a byte on its standard input, a socket,
+//! and not by what it prints, which may be nothing.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::{dup2_stderr, dup2_stdin};
 
-use super::WATCHING;
-use crate::output;
+/// Written when the group is watched.
+const WORD: [u8; 1] = *b"1";
 
 /// Starts this command anew with `--detached`, and waits until it watches or has failed; its status
 /// is the answer then.
@@ -17,36 +25,38 @@ pub fn detach() -> anyhow::Result<u8> {
         true => "--detached".into(),
         false => argument,
     });
+    let (mut ours, its) = UnixStream::pair().context("no socket could be made")?;
     let mut command = Command::new(own);
     command
         .args(again)
-        .stdin(Stdio::null())
-        // Whoever waits for the end of this process may wait for its pipes as well.
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .context("turnkey could not be started once more")?;
-    first_line(&mut child)
+        .stdin(OwnedFd::from(its))
+        .stdout(Stdio::null());
+    let child = command.spawn();
+    // Its own end of the socket is the only one: the other is closed here.
+    drop(command);
+    let mut child = child.context("turnkey could not be started once more")?;
+    match ours.read_exact(&mut [0; WORD.len()]) {
+        Ok(()) => Ok(0),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            let status = child.wait().context("it could not be waited for")?;
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            Ok(code.unwrap_or(crate::FAILED))
+        }
+        Err(error) => Err(error).context("the other turnkey did not say that it watches"),
+    }
 }
 
-/// Passes on what it says, until it watches.
-fn first_line(child: &mut Child) -> anyhow::Result<u8> {
-    let errors = child.stderr.take().context("the pipe to it is gone")?;
-    let mut errors = BufReader::new(errors);
-    let mut line = String::new();
-    while errors.read_line(&mut line)? != 0 {
-        output::text(&line);
-        if line.starts_with(WATCHING) {
-            return Ok(0);
-        }
-        line.clear();
-    }
-    let mut rest = Vec::new();
-    errors.read_to_end(&mut rest)?;
-    let status = child.wait().context("it could not be waited for")?;
-    Ok(status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(crate::FAILED))
+/// Tells the one who waits. Before that it lets go of the caller's standard error: whoever waits for the end of the one in the
+/// foreground may wait for its pipes as well.
+pub fn tell_that_it_watches() {
+    // Nobody is there to be told of a failure, and the group is watched whether or not somebody waits.
+    let _ = let_go_of_streams();
+}
+
+fn let_go_of_streams() -> io::Result<()> {
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let nothing = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+    dup2_stderr(&nothing)?;
+    dup2_stdin(&nothing)?;
+    socket.write_all(&WORD)
 }

@@ -1,0 +1,51 @@
+//! `turnkey attach --detach`: it returns when the group is watched, or nothing is.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use turnkey_tests::{binary, eventually, finish, scratch};
+
+use super::{Others, OthersGroup};
+
+/// What is said by the one in the foreground, when it has returned and nobody holds its pipes any more.
+fn detached(group: &str, report: &Path, options: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["attach", "--detach", "--cgroup", group]);
+    command.args(options).arg("--report").arg(report);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn();
+    finish(child.expect("turnkey can be started"))
+}
+
+#[test]
+fn who_detaches_returns_when_the_group_is_watched_and_says_so_unless_it_is_to_be_quiet() {
+    for options in [&["--quiet"][..], &["--quiet", "--required"], &[]] {
+        let (group, directory) = (OthersGroup::new(), scratch());
+        let report = directory.path().join("report.json");
+        let mut others = Others::start(&group.path);
+        let Output { status, stderr, .. } = detached(&group.name, &report, options);
+        let said = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(0), "{said}");
+        assert_eq!(said.is_empty(), !options.is_empty(), "{said}");
+        assert_eq!(
+            said.starts_with("turnkey: watching "),
+            options.is_empty(),
+            "{said}"
+        );
+        assert_eq!(others.ask("read /etc/shadow"), "", "it is watched by then");
+        assert_eq!(others.end(), Some(libc::SIGKILL));
+        eventually("the watcher has told the end", || {
+            std::fs::read_to_string(&report).is_ok_and(|text| text.contains("killed_by_policy"))
+        });
+    }
+}
+
+#[test]
+fn who_detaches_and_fails_says_why_and_answers_with_the_status() {
+    let directory = scratch();
+    let report = directory.path().join("report.json");
+    let Output { status, stderr, .. } = detached("/there-is-no-such", &report, &["--quiet"]);
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(125), "{said}");
+    assert!(said.contains("there is no group"), "{said}");
+}

@@ -1,0 +1,41 @@
+//! A watcher whose limit of descriptors somebody lowers to nothing, as prlimit(2) does: it can open no file any more, and still neither
+//! calls a group empty nor lets one go for that.
+
+use std::process::Command;
+use std::time::Duration;
+
+use turnkey_tests::eventually;
+
+use super::{Attached, Others, OthersGroup};
+
+/// Longer than the watcher waits between two looks at the group, `LONGEST_TICK`.
+const A_LOOK: Duration = Duration::from_millis(600);
+
+#[test]
+fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobody_live_on() {
+    for options in [&[][..], &["--required"]] {
+        let group = OthersGroup::new();
+        let mut others = Others::start(&group.path);
+        let mut beside = Others::start(&group.below("below"));
+        let mut attached = Attached::to(&["--cgroup", &group.name], options);
+        let pid = attached.child.id().to_string();
+        let limited = Command::new("prlimit")
+            .args(["--pid", &pid, "--nofile=0:0"])
+            .status();
+        assert!(limited.expect("prlimit can be run").success());
+        assert_ne!(others.ask("read /etc/hostname"), "");
+        std::thread::sleep(A_LOOK);
+        let ended = attached.child.try_wait().expect("it is a child");
+        assert_eq!(ended, None, "it goes on to watch");
+        assert_eq!(others.ask("read /etc/shadow"), "", "the rule holds");
+        assert_eq!(others.end(), Some(libc::SIGKILL), "{options:?}");
+        let mut ended = None;
+        eventually("the group has died with it", || {
+            ended = beside.child.try_wait().expect("it is a child");
+            ended.is_some()
+        });
+        eventually("the watcher ends", || {
+            attached.child.try_wait().expect("it is a child").is_some()
+        });
+    }
+}
