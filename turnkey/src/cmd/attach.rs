@@ -77,7 +77,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
 /// Says when the group is taken: whoever starts something then knows that it is watched.
 struct Follower {
     quiet: bool,
-    /// Somebody waits until the group is taken.
+    /// In the background, with a caller who waits until the group is taken.
     detached: bool,
 }
 
