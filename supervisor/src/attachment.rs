@@ -28,6 +28,7 @@ use self::limits::{GroupLimits, LimitedGroup};
 use self::watch::watch;
 use crate::event_sink::{EventSink, EventSummary, RunObserver};
 use crate::monitor_handle::MonitorHandle;
+use crate::run::tell_of_monitor;
 use crate::service::UserFile;
 use crate::sinks::OpenSink;
 use crate::{advice, clock, machine};
@@ -196,6 +197,7 @@ fn attempt(
     let mut limits = LimitedGroup::plan(group, request.limits)?;
     let mut monitor = MonitorHandle::open_tree(teller.policy, group, request.residence)?;
     monitor.require_no_files()?;
+    tell_of_monitor(&monitor, sink.observer);
     let canaries = group
         .canary_group()
         .context("the monitor could not be tried")?;

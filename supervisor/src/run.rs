@@ -302,7 +302,8 @@ fn attempt(
     Ok(outcome)
 }
 
-fn tell_of_monitor(monitor: &MonitorHandle, observer: &mut dyn RunObserver) {
+/// Tells why programs that are kept were not used, and that programs stay in the kernel.
+pub(crate) fn tell_of_monitor(monitor: &MonitorHandle, observer: &mut dyn RunObserver) {
     if let Some(line) = monitor.distrusted() {
         observer.notice(&line);
     }

@@ -297,7 +297,10 @@ fn m41_what_was_there_before_is_told_and_never_called_clean() {
             .as_str()
             .is_some_and(|exe| exe.contains("python"))
     );
-    assert!(!found["open"].as_array().expect("a list").is_empty());
+    let open = found["open"].as_array().expect("a list");
+    let is_pipe = |text: &Value| text.as_str().is_some_and(|text| text.starts_with("pipe:["));
+    assert!(open.iter().any(is_pipe), "{open:?}");
+    assert_eq!(found["open_count"], open.len());
     // It waits for its next order, in a call that nobody saw begin.
     let call = &found["calls"][0];
     assert_eq!(

@@ -9,7 +9,9 @@ fn attached() -> Attachment {
         pid,
         executable: executable.map(str::to_owned),
         open: open.iter().map(|name| (*name).to_owned()).collect(),
+        open_count: open.len() as u64,
         calls: Vec::new(),
+        thread_count: 1,
     };
     Attachment {
         group: "/web.slice/a<b>".to_owned(),

@@ -52,12 +52,18 @@ pub struct FoundProcess {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executable: Option<String>,
     /// The files and sockets that it had open, as /proc/PID/fd says: what it does through them needs no open, which a rule
-    /// could be asked about. The first hundred.
+    /// could be asked about. Sockets first; a hundred at most.
     pub open: Vec<String>,
+    /// Number of descriptors that it had open.
+    #[serde(default)]
+    pub open_count: u64,
     /// The system calls that its threads waited in, which may have begun before: no rule was asked about them, and an event tells of
     /// them at their end at most. The first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OngoingCall>,
+    /// Number of its threads; more than a hundred are not asked for their calls.
+    #[serde(default)]
+    pub thread_count: u64,
 }
 
 /// A system call that a thread was in when its group was taken.

@@ -67,7 +67,8 @@ fn process(found: &FoundProcess) -> String {
         [] => who,
         open => {
             let named = open[..open.len().min(OPEN)].join(", ");
-            let more = match open.len().saturating_sub(OPEN) {
+            let count = usize::try_from(found.open_count).unwrap_or(usize::MAX);
+            let more = match count.max(open.len()).saturating_sub(OPEN) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };

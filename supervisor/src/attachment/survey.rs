@@ -27,12 +27,16 @@ fn surveyed(pid: u32) -> SurveyedProcess {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let executable = std::fs::read_link(process.join("exe")).ok();
     let executable = executable.map(|path| path.into_os_string().into_vec());
+    let (open, open_count) = descriptors(&process.join("fd"));
+    let (calls, thread_count) = calls(&process.join("task"));
     SurveyedProcess {
         found: FoundProcess {
             pid,
             executable: executable.as_deref().map(escape),
-            open: descriptors(&process.join("fd")),
-            calls: calls(&process.join("task")),
+            open,
+            open_count,
+            calls,
+            thread_count,
         },
         known: known(&process, pid, executable),
     }
@@ -90,30 +94,31 @@ fn numbers(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// The texts of the links in such a directory, in the order of the numbers.
-fn descriptors(directory: &Path) -> Vec<String> {
-    let links = numbers(directory)
-        .into_iter()
-        .take(MOST)
-        .filter_map(|number| {
-            let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
-            Some(escape(text.as_os_str().as_bytes()))
-        });
-    links.collect()
+/// The texts of the links in such a directory, at most [`MOST`], those of sockets first; and the number of links.
+fn descriptors(directory: &Path) -> (Vec<String>, u64) {
+    let links = numbers(directory).into_iter().filter_map(|number| {
+        let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
+        Some(escape(text.as_os_str().as_bytes()))
+    });
+    let mut links: Vec<String> = links.collect();
+    let count = links.len() as u64;
+    links.sort_by_key(|link| !link.starts_with("socket:"));
+    links.truncate(MOST);
+    (links, count)
 }
 
-/// The system calls that threads wait in, in the order of the threads: such a call may have begun before.
+/// The system calls that threads wait in, in the order of the threads, of which [`MOST`] are asked: such a call may have begun before. And
+/// the number of threads.
 #[expect(clippy::disallowed_methods, reason = "of /proc")]
-fn calls(threads: &Path) -> Vec<OngoingCall> {
-    let called = numbers(threads)
-        .into_iter()
-        .take(MOST)
-        .filter_map(|thread| {
-            let text =
-                std::fs::read_to_string(threads.join(thread.to_string()).join("syscall")).ok()?;
-            ongoing(thread, &text)
-        });
-    called.collect()
+fn calls(threads: &Path) -> (Vec<OngoingCall>, u64) {
+    let all = numbers(threads);
+    let count = all.len() as u64;
+    let called = all.into_iter().take(MOST).filter_map(|thread| {
+        let text =
+            std::fs::read_to_string(threads.join(thread.to_string()).join("syscall")).ok()?;
+        ongoing(thread, &text)
+    });
+    (called.collect(), count)
 }
 
 /// The call of a thread by proc_pid_syscall(5): the number and six arguments, `running` for a thread that does not wait, and -1 for one that
@@ -153,6 +158,19 @@ mod tests {
                 .map(|path| path.into_os_string().into_vec())
         );
         assert!(known.start_ticks > 0);
+    }
+
+    #[test]
+    fn sockets_come_first_and_the_rest_is_counted() {
+        let place = tempfile::tempdir().unwrap();
+        let link = |number: u32, aim: &str| {
+            std::os::unix::fs::symlink(aim, place.path().join(number.to_string())).unwrap();
+        };
+        (0..150).for_each(|number| link(number, "/dev/null"));
+        link(150, "socket:[7]");
+        let (open, count) = descriptors(place.path());
+        assert_eq!((open.len(), count), (MOST, 151));
+        assert_eq!(open[..2], ["socket:[7]", "/dev/null"]);
     }
 
     #[test]
