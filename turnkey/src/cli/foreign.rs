@@ -37,14 +37,25 @@ const TABLE: &[Row] = &[
     (&["--privileged", "--cap-add", "--device", "--gpus"], None, "no jail has capabilities, or devices of the host"),
 ];
 
+/// The flag by which compilers name what they write.
+const OUTPUT: Row = (
+    &["-o"],
+    Some("--out learned.toml"),
+    "names the file that is written",
+);
+
 /// The tip for a flag that `called` does not have, when what it tells of is to be had there.
 pub fn tip(asked: &str, called: &Command) -> Option<String> {
-    let (_, own, rest) = TABLE.iter().find(|(flags, ..)| flags.contains(&asked))?;
     let has = |name: &str| {
         called
             .get_arguments()
             .any(|one| one.get_long() == Some(name))
     };
+    let output = has("out").then_some(&OUTPUT);
+    let rows = output.into_iter().chain(TABLE);
+    let (_, own, rest) = rows
+        .into_iter()
+        .find(|(flags, ..)| flags.contains(&asked))?;
     match own {
         Some(own) => {
             let name = own.split(' ').next()?.trim_start_matches('-');
@@ -63,6 +74,14 @@ mod tests {
 
     use super::*;
     use crate::cli::CommandLine;
+
+    #[test]
+    fn what_a_command_writes_is_named_by_its_own_flag() {
+        let command = CommandLine::command();
+        let tip = |of| tip("-o", command.find_subcommand(of).unwrap()).unwrap();
+        assert!(tip("learn").contains("'--out learned.toml'"));
+        assert!(tip("run").contains("'--report report.json'"));
+    }
 
     #[test]
     fn what_a_tip_says_can_be_typed() {
