@@ -4,12 +4,19 @@
 use std::process::Command;
 use std::time::Duration;
 
-use turnkey_tests::eventually;
+use turnkey_tests::{binary, eventually};
 
 use super::{Attached, Others, OthersGroup};
 
 /// Longer than the watcher waits between two looks at the group, `LONGEST_TICK`.
 const A_LOOK: Duration = Duration::from_millis(600);
+
+/// True when a watcher of the group answers, which it begins last of all.
+fn is_listed(group: &str) -> bool {
+    let top = Command::new(binary()).args(["top", "--json"]).output();
+    let top = top.expect("turnkey can be run");
+    String::from_utf8_lossy(&top.stdout).contains(group)
+}
 
 #[test]
 fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobody_live_on() {
@@ -18,6 +25,7 @@ fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobo
         let mut others = Others::start(&group.path);
         let mut beside = Others::start(&group.below("below"));
         let mut attached = Attached::to(&["--cgroup", &group.name], options);
+        eventually("it watches, and can be followed", || is_listed(&group.name));
         let pid = attached.child.id().to_string();
         let limited = Command::new("prlimit")
             .args(["--pid", &pid, "--nofile=0:0"])
