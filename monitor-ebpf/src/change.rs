@@ -392,9 +392,9 @@ pub fn leave(
     if asked.effects & effect::AWAY != 0 {
         // A symlink that a link(2) follows leads to a file that its name does not tell. What was not found may be one.
         let followed = u64::from(is_followed & !is_known & (asked.object.by_descriptor ^ 1));
-        let is_lost = path::is_symlink(scratch.cursor.back);
-        let may_be_lost = path::may_be_symlink(scratch.cursor.back) << 1;
-        scratch.cursor.lost |= (is_lost | may_be_lost) & (followed | followed << 1);
+        let certain = path::is_symlink(scratch.cursor.back);
+        let possible = path::may_be_symlink(scratch.cursor.back) << 1;
+        scratch.cursor.lost |= (certain | possible) & (followed | followed << 1);
     }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;

@@ -219,7 +219,7 @@ impl CgroupHierarchies {
         }
     }
 
-    /// Every directory in which a run may make a group.
+    /// The directories in which a run may make a group.
     pub(crate) fn parents(&self) -> impl Iterator<Item = &Path> {
         let homes = self.homes.iter().filter_map(|(_, home)| match home {
             ControllerHome::Legacy(parent) => Some(parent),

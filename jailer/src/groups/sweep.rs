@@ -6,7 +6,7 @@
 //! which must be without an owner as well, when it is empty, which the kernel itself decides: rmdir(2) of a group with a
 //! process in it fails. Whoever watches a group of others holds a lock on it, so that no group goes that is waited for.
 //!
-//! Who has started a turnkey and has seen its end need not wait until its groups are old: see [`LeftGroups`].
+//! The groups of a turnkey whose end its starter has seen need not be old before they go: see [`LeftGroups`].
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;

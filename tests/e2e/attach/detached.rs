@@ -7,7 +7,7 @@ use turnkey_tests::{binary, eventually, finish, scratch};
 
 use super::{Others, OthersGroup};
 
-/// What is said by the one in the foreground, when it has returned and nobody holds its pipes any more.
+/// The output of the one in the foreground, when it has returned and nobody holds its pipes any more.
 fn detached(group: &str, report: &Path, options: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(["attach", "--detach", "--cgroup", group]);

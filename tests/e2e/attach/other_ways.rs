@@ -205,7 +205,7 @@ fn watched(act: &str) -> (String, Option<i32>, i32, serde_json::Value, String) {
     (said, ended, code, report, told)
 }
 
-/// What the act says without a watcher.
+/// The word of the act without a watcher.
 fn alone(act: &str) -> String {
     let place = scratch();
     let (root, _) = guarding(&place);
@@ -240,7 +240,7 @@ fn the_same_ways_break_no_rule_where_none_is_about_what_they_reach() {
     }
 }
 
-/// What a monitor does not see is no rule's; that there was such a thing is told.
+/// An act that the monitor does not see is no rule's; that there was one is told.
 #[test]
 fn what_is_not_looked_at_leaves_no_report_complete() {
     for (act, effect) in [

@@ -140,6 +140,38 @@ fn a_loader_without_a_name_is_a_program_of_its_own() {
     ran.expect(ran.stdout == "done\n" && ran.code == 0, "the control");
 }
 
+/// Makes a program whose stack is executable, by the flags of its `PT_GNU_STACK` in elf(5), and executes it.
+const EXECUTABLE_STACK: &str = "
+import os, struct
+program = bytearray(open('/usr/bin/echo', 'rb').read())
+first, = struct.unpack_from('<Q', program, 32)
+size, count = struct.unpack_from('<HH', program, 54)
+for at in range(first, first + size * count, size):
+    kind, flags = struct.unpack_from('<II', program, at)
+    if kind == 0x6474e551:
+        struct.pack_into('<I', program, at + 4, flags | FLAG)
+with open('program', 'wb') as file:
+    file.write(program)
+os.chmod('program', 0o700)
+os.execv('program', ['echo', 'done'])";
+
+#[test]
+fn an_executable_stack_is_code_in_no_file() {
+    let no_code = rule("no-code", "map", "kill", "");
+    let program = EXECUTABLE_STACK.replace("FLAG", "1");
+    let attack = Attack {
+        jail: &|| Run::new().profile(&no_code),
+        program: &["python3", "-c", &program],
+        mark: "done",
+        rule: "no-code",
+        paths: &[""],
+    };
+    attack.is_survived();
+    let usual = EXECUTABLE_STACK.replace("FLAG", "0");
+    let ran = Run::new().profile(&no_code).python(&usual);
+    ran.expect(ran.stdout == "done\n" && ran.code == 0, "the control");
+}
+
 #[test]
 fn m11_a_program_without_a_name_is_not_on_the_list_and_shows_as_such() {
     let listed = only(&[&python()]);

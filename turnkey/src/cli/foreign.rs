@@ -52,10 +52,8 @@ pub fn tip(asked: &str, called: &Command) -> Option<String> {
             .any(|one| one.get_long() == Some(name))
     };
     let output = has("out").then_some(&OUTPUT);
-    let rows = output.into_iter().chain(TABLE);
-    let (_, own, rest) = rows
-        .into_iter()
-        .find(|(flags, ..)| flags.contains(&asked))?;
+    let mut rows = output.into_iter().chain(TABLE);
+    let (_, own, rest) = rows.find(|(flags, ..)| flags.contains(&asked))?;
     match own {
         Some(own) => {
             let name = own.split(' ').next()?.trim_start_matches('-');

@@ -12,7 +12,7 @@ use super::{ExportLine, receiver};
 /// has room for.
 ///
 /// # Errors
-/// Those of the connection.
+/// The errors of the connection.
 pub fn write(records: &[&[u8]], destination: &ExportDestination) -> io::Result<()> {
     let (own, its) = ExportLine::pair()?;
     let its = ExportLine::from(its);

@@ -56,7 +56,7 @@ impl One<'_> {
         expected
     }
 
-    /// What it leads to is told unless the whole is too long.
+    /// The event of a symlink: its aim is told unless the whole is too long.
     pub(super) fn symlink(&self) -> Expected {
         let (to, aim) = match self.text(0) {
             Text::OneOf(texts) => (Text::Late(texts.clone()), texts.first().cloned()),

@@ -46,17 +46,18 @@ pub fn detach() -> anyhow::Result<u8> {
     }
 }
 
-/// Tells the one who waits. Before that it lets go of the caller's standard error: whoever waits for the end of the one in the
-/// foreground may wait for its pipes as well.
+/// Tells the one who waits, and lets go of the caller's standard error before: whoever waits for the end of the one in the foreground
+/// may wait for its pipes as well. That this cannot be done keeps nobody waiting.
 pub fn tell_that_it_watches() {
     // Nobody is there to be told of a failure, and the group is watched whether or not somebody waits.
-    let _ = let_go_of_streams();
+    if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
+        let _ = let_go_of_streams();
+        let _ = UnixStream::from(socket).write_all(&WORD);
+    }
 }
 
-fn let_go_of_streams() -> io::Result<()> {
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+fn let_go_of_streams() -> nix::Result<()> {
     let nothing = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     dup2_stderr(&nothing)?;
-    dup2_stdin(&nothing)?;
-    socket.write_all(&WORD)
+    dup2_stdin(&nothing)
 }
