@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::on;
 use turnkey_abi::{PEERS, Peer, Table, family, role};
 
 use crate::automaton::{self, Verdict};
-use crate::verifier::{self, Step};
+use crate::verifier::{self, Bit, Step};
 
 /// An address of IPv6, or one of IPv4 as it is written there: words in network byte order.
 pub type Words = [u32; 4];
@@ -27,11 +27,11 @@ pub fn mapped(ip: u32) -> Words {
 
 /// True for an address of IPv4 written within IPv6.
 #[inline(always)]
-fn is_v4(ip: Words) -> bool {
-    ip[0] | ip[1] == 0 && ip[2] == MAPPED
+fn is_v4([first, second, third, _]: Words) -> Bit {
+    Bit::equal(first | second | (third ^ MAPPED), 0_u32)
 }
 
-/// A walk through the list.
+/// A walk through the list. One way leads through each entry: the verifier has all of them to follow, three times for an address.
 struct Search {
     table: &'static Table,
     ip: Words,
@@ -39,7 +39,8 @@ struct Search {
     port: u16,
     /// The bit of the kind of attempt.
     on: u32,
-    to_itself: bool,
+    /// Bits of [`family`]: those that the address is of.
+    families: u16,
     /// The bit of the actor's role.
     role: u32,
     /// The deciding rule plus one, or 0.
@@ -53,43 +54,39 @@ impl Step for Search {
             return false;
         }
         let peer = &self.table.peers[round as usize % PEERS];
-        if !self.is_of(peer) || !self.is_in(peer) {
-            return true;
-        }
-        self.rule = automaton::stronger(self.table, peer.rule, self.rule);
+        let is_meant = self.is_of(peer) & self.is_in(peer);
+        let rule = automaton::stronger(self.table, peer.rule, self.rule);
+        self.rule = is_meant.either(rule, self.rule);
         // For an unknown actor, a rule that names actors may be meant or not.
-        self.role == IS_UNKNOWN && peer.roles != u32::MAX
+        let may_be_other = Bit::equal(self.role, IS_UNKNOWN) & !Bit::equal(peer.roles, u32::MAX);
+        (!is_meant | may_be_other).is_true()
     }
 }
 
 impl Search {
+    /// True for an entry that speaks of such an attempt by this actor.
     #[inline(always)]
-    fn is_of(&self, peer: &Peer) -> bool {
-        let own = if is_v4(self.ip) {
-            family::V4
-        } else {
-            family::V6
-        };
-        let is_meant = match peer.family {
-            family::EVERY => !self.to_itself,
-            family::ANY => true,
-            family => family == own,
-        };
-        is_meant && peer.on & self.on != 0 && peer.roles & self.role != 0
+    fn is_of(&self, peer: &Peer) -> Bit {
+        Bit::some(u32::from(self.families) & 1 << (peer.family & 31))
+            & Bit::some(peer.on & self.on)
+            & Bit::some(peer.roles & self.role)
     }
 
+    /// True for an entry in which the address and the port are.
     #[inline(always)]
-    fn is_in(&self, peer: &Peer) -> bool {
+    fn is_in(&self, peer: &Peer) -> Bit {
         let mut difference = 0;
         for at in 0..4 {
             difference |= (self.ip[at] ^ peer.network[at]) & peer.mask[at];
         }
-        difference == 0 && peer.first <= self.port && self.port <= peer.last
+        let outside = Bit::less(self.port, peer.first) | Bit::less(peer.last, self.port);
+        !Bit::some(difference) & !outside
     }
 
     #[inline(always)]
-    fn ask(&mut self, ip: Words) -> u16 {
+    fn ask(&mut self, ip: Words, of_all: u16) -> u16 {
         self.ip = ip;
+        self.families = of_all | is_v4(ip).either(1 << family::V4, 1 << family::V6);
         // Zero, of which the verifier knows nothing: a rule that is found is no other case to it.
         self.rule = self.table.reserved as u16;
         verifier::repeat(PEERS as u32, self);
@@ -105,22 +102,23 @@ pub fn decide(
     role: u32,
     on: u8,
     (ip, port): (Words, u16),
-    to_itself: bool,
+    to_itself: Bit,
 ) -> Verdict {
     let mut search = Search {
         table,
         ip,
         port,
         on: 1 << (on & 31),
-        to_itself,
+        families: 0,
         role: 1 << (role & 31),
         rule: 0,
     };
-    let mut rule = search.ask(ip);
+    let of_all = to_itself.either(1 << family::ANY, 1 << family::ANY | 1 << family::EVERY);
+    let mut rule = search.ask(ip, of_all);
     let [second, third] = others(on, ip);
     if second != ip {
-        rule = automaton::stronger(table, rule, search.ask(second));
-        rule = automaton::stronger(table, rule, search.ask(third));
+        rule = automaton::stronger(table, rule, search.ask(second, of_all));
+        rule = automaton::stronger(table, rule, search.ask(third, of_all));
     }
     automaton::verdict(table, rule)
 }

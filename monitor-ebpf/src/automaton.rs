@@ -4,7 +4,7 @@ use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, co
 
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch};
-use crate::verifier::{self, Forget, Passage, Step};
+use crate::verifier::{self, Bit, Forget, Passage, Step};
 
 mod own;
 
@@ -26,10 +26,10 @@ impl Verdict {
     /// The stronger of two.
     #[inline(always)]
     pub fn or(self, other: Self) -> Self {
-        if other.action > self.action {
-            other
-        } else {
-            self
+        let is_other = Bit::less(self.action, other.action);
+        Self {
+            rule: is_other.either(other.rule, self.rule),
+            action: is_other.either(other.action, self.action),
         }
     }
 
@@ -86,12 +86,9 @@ pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
     let strength = |rule: u16| {
         table.strengths[verifier::opaque(u64::from(rule)) as usize % table.strengths.len()]
     };
-    let (first, second) = (strength(one), strength(other));
-    if second > first || second == first && other < one {
-        other
-    } else {
-        one
-    }
+    // The stronger above, the earlier below: the greater of the two is that of the one that decides.
+    let weight = |rule: u16| (u64::from(strength(rule)) << 16) | u64::from(rule ^ u16::MAX);
+    Bit::less(weight(one), weight(other)).either(other, one)
 }
 
 /// The table's verdict on a kind of attempt without a path, by an actor of this role.

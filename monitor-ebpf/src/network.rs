@@ -19,7 +19,7 @@ use crate::open;
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, Tuple, offset};
-use crate::verifier::{self, Forget};
+use crate::verifier::{self, Bit, Forget};
 
 use listen::local;
 
@@ -74,9 +74,9 @@ pub struct Internet {
     port: u32,
     socket_type: u32,
     /// A socket of the jail's own takes what is sent there, or is about to, in a jail that reaches nobody else.
-    is_heard: bool,
+    is_heard: Bit,
     /// A socket of the jail would, if there were one: the kernel itself answers that there is none.
-    is_unheard: bool,
+    is_unheard: Bit,
     /// The number of the socket, where sockets bear one; else 0.
     number: u32,
 }
@@ -89,8 +89,8 @@ impl Internet {
             ip: addresses::mapped(ip),
             port,
             socket_type,
-            is_heard: false,
-            is_unheard: false,
+            is_heard: Bit::FALSE,
+            is_unheard: Bit::FALSE,
             number: 0,
         }
     }
@@ -102,8 +102,8 @@ impl Internet {
             ip,
             port,
             socket_type,
-            is_heard: false,
-            is_unheard: false,
+            is_heard: Bit::FALSE,
+            is_unheard: Bit::FALSE,
             number: 0,
         }
     }
@@ -111,17 +111,13 @@ impl Internet {
     /// The jail itself: 127/8, ::1, either as a mapped address, or the unspecified address, which
     /// the kernel takes for them.
     #[inline(always)]
-    fn is_loopback(self) -> bool {
+    fn is_loopback(self) -> Bit {
         let [first, second, third, last] = self.ip.map(u32::from_be);
-        let v4 = last >> 24 == 127 || last == 0;
-        if first | second != 0 {
-            return false;
-        }
-        match third {
-            0 => last <= 1,
-            0xffff => v4,
-            _ => false,
-        }
+        let unspecified = Bit::equal(last, 0_u32);
+        let v4 = Bit::equal(last >> 24, 127_u32) | unspecified;
+        let v6 = Bit::equal(last, 1_u32) | unspecified;
+        let is_own = Bit::equal(third, 0_u32) & v6 | Bit::equal(third, 0xffff_u32) & v4;
+        Bit::equal(first | second, 0_u32) & is_own
     }
 
     /// The address with what the hook alone can find out: whether the jail itself listens there. In a network
@@ -134,16 +130,16 @@ impl Internet {
             ..self
         };
         let is_own = jail.network() == network::NONE
-            && copy.is_loopback()
+            && copy.is_loopback().is_true()
             && is_of_the_jail(jail, read::own_network(context));
         let is_bind = on_of(what) == on::BIND;
         let is_heard = is_own
             && if is_bind {
-                !copy.is_unspecified()
+                copy.ip[3] != 0
             } else {
                 read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple())
             };
-        self.is_heard = verifier::unknown(u64::from(is_heard)) != 0;
+        self.is_heard = Bit::settled(is_heard);
         // Of other calls the verifier is to know that they are not.
         if what == act::CONNECT {
             // An address of another family the kernel refuses as such, behind this hook: tcp_v4_connect() of net/ipv4/tcp_ipv4.c.
@@ -151,15 +147,9 @@ impl Internet {
                 && !is_heard
                 && copy.socket_type == SOCK_STREAM
                 && read::family_asked(context) == copy.family;
-            self.is_unheard = verifier::unknown(u64::from(is_unheard)) != 0;
+            self.is_unheard = Bit::settled(is_unheard);
         }
         self
-    }
-
-    /// Any of the machine's own addresses.
-    #[inline(always)]
-    fn is_unspecified(self) -> bool {
-        self.ip[3] == 0
     }
 
     /// The address of a socket that is to listen, `sock`. Without a network a jail listens to itself alone, as long as the namespace is
@@ -167,7 +157,8 @@ impl Internet {
     #[inline(always)]
     fn listening(mut self, jail: JailCell, sock: u64) -> Self {
         let is_jails = is_of_the_jail(jail, read::network_of(sock));
-        self.is_heard = is_jails && jail.network() == network::NONE && self.is_loopback();
+        let is_none = Bit::equal(jail.network(), network::NONE);
+        self.is_heard = Bit::settled(is_jails) & is_none & self.is_loopback();
         self
     }
 
@@ -187,19 +178,19 @@ impl Internet {
     /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. No
     /// server is there, and the question that it then sends is told by name.
     #[inline(always)]
-    fn asks_nobody(self, jail: JailCell, what: u16) -> bool {
-        jail.network() == network::NONE
-            && what == act::CONNECT
-            && self.socket_type == SOCK_DGRAM
-            && self.port == NAME_SERVER
-            && self.is_loopback()
+    fn asks_nobody(self, jail: JailCell, what: u16) -> Bit {
+        Bit::equal(jail.network(), network::NONE)
+            & Bit::equal(what, act::CONNECT)
+            & Bit::equal(self.socket_type, SOCK_DGRAM)
+            & Bit::equal(self.port, NAME_SERVER)
+            & self.is_loopback()
     }
 
     /// True when a bind takes nothing but a port that the kernel chooses, as a send or a connect does by itself.
     /// Libraries do so to find out whether there is IPv6.
     #[inline(always)]
-    fn takes_any_port(self, what: u16) -> bool {
-        what == act::BIND && self.port == 0 && self.is_loopback()
+    fn takes_any_port(self, what: u16) -> Bit {
+        Bit::equal(what, act::BIND) & Bit::equal(self.port, 0_u32) & self.is_loopback()
     }
 
     /// A datagram socket connected to port 0 reaches no peer and sends nothing: getaddrinfo(3)
@@ -244,27 +235,28 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
     let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
-    let mode = jail.network();
-    let allows_others = mode == network::ALLOW || mode == network::HOST;
-    let has_loopback = mode == network::ALLOW || mode == network::LOOPBACK || address.is_heard;
+    let mode = |known: u32| Bit::equal(jail.network(), known);
+    let allows_others = mode(network::ALLOW) | mode(network::HOST);
+    let has_loopback = mode(network::ALLOW) | mode(network::LOOPBACK) | address.is_heard;
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
-    let is_server = on_of(what) == on::BIND;
-    let asks_nobody = address.asks_nobody(jail, what) || address.is_unheard;
-    let ours = has_loopback && inside && !is_server || asks_nobody;
+    let is_server = Bit::equal(on_of(what), on::BIND);
+    let asks_nobody = address.asks_nobody(jail, what) | address.is_unheard;
+    let ours = has_loopback & inside & !is_server | asks_nobody;
+    // Where there is more than loopback, the rules say what of it.
+    let reachable = allows_others
+        | has_loopback & (inside | is_server)
+        | address.takes_any_port(what)
+        | asks_nobody;
     let port = u16::from_be(address.port as u16);
     let verdict = addresses::decide(table, role, on_of(what), (address.ip, port), ours);
-    if asks_nobody && verdict.rule == 0 {
+    if (asks_nobody & !Bit::some(verdict.rule)).is_true() {
         // A rule on every address refuses what gets somewhere: it is violated, and nothing is refused.
         let verdict = automaton::decide_kind(table, role, on_of(what));
         return (verdict, !verdict.kills());
     }
-    // Where there is more than loopback, the rules say what of it.
-    let reachable = allows_others
-        || has_loopback && (inside || is_server)
-        || address.takes_any_port(what)
-        || asks_nobody;
-    (verdict, reachable && verdict.action < action::DENY)
+    let refused = Bit::less(action::LOG, verdict.action);
+    (verdict, (reachable & !refused).is_true())
 }
 
 /// A hook's answer: 1 lets the act go on, 0 fails it with EPERM.
@@ -290,7 +282,7 @@ pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
     }
     emit::left(jail, read::mark_address(jail, who.thread));
     let errno = if allowed {
-        ECONNREFUSED * u32::from(address.is_unheard)
+        ECONNREFUSED * u64::from(address.is_unheard) as u32
     } else {
         EPERM
     };

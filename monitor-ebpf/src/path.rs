@@ -395,9 +395,10 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         mount,
         dentry,
         root,
-        top: 0,
-        parent: 0,
-        mountpoint: 0,
+        // Of zeros all at once the compiler makes a loop, byte by byte.
+        top: verifier::opaque(0),
+        parent: verifier::opaque(0),
+        mountpoint: verifier::opaque(0),
     };
     walk.look_at_mount();
     verifier::repeat(STEPS, &mut walk);

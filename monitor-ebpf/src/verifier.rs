@@ -29,6 +29,7 @@
 
 use core::ffi::c_void;
 use core::mem::size_of;
+use core::ops::{BitAnd, BitOr, Not};
 
 use aya_ebpf::helpers::generated as helper;
 
@@ -45,8 +46,95 @@ pub fn opaque(mut value: u64) -> u64 {
 /// 1 for a number that is not 0, by arithmetic alone: the verifier follows no branch.
 #[inline(always)]
 pub fn is_some(number: impl Into<u64>) -> u64 {
-    let number = opaque(number.into());
-    (number | number.wrapping_neg()) >> 63
+    let number = number.into();
+    is_negative(number | number.wrapping_neg())
+}
+
+/// The highest bit of a number. The compiler, which knows neither side of the shift, makes no comparison and branch of it.
+#[inline(always)]
+pub fn is_negative(number: u64) -> u64 {
+    opaque(opaque(number) >> 63)
+}
+
+/// A truth that is worked out by arithmetic alone, 1 or 0. The verifier follows one way through any number of these, where `&&` and
+/// `||` of `bool`s are ways of their own that double with each.
+#[derive(Clone, Copy)]
+pub struct Bit(u64);
+
+impl Bit {
+    /// False.
+    pub const FALSE: Self = Self(0);
+
+    /// True for two numbers that are the same.
+    #[inline(always)]
+    pub fn equal(one: impl Into<u64>, other: impl Into<u64>) -> Self {
+        !Self::some(one.into() ^ other.into())
+    }
+
+    /// True for a number that is not 0.
+    #[inline(always)]
+    pub fn some(number: impl Into<u64>) -> Self {
+        Self(is_some(number))
+    }
+
+    /// True where the first number is less than the second; both are below 2⁶³.
+    #[inline(always)]
+    pub fn less(one: impl Into<u64>, other: impl Into<u64>) -> Self {
+        Self(is_negative(one.into().wrapping_sub(other.into())))
+    }
+
+    /// A truth from a branch: one way from here on.
+    #[inline(always)]
+    pub fn settled(is: bool) -> Self {
+        Self(unknown(u64::from(is)) & 1)
+    }
+
+    /// The first number where this is true, else the second.
+    #[inline(always)]
+    pub fn either(self, first: u16, second: u16) -> u16 {
+        let mask = opaque(self.0).wrapping_neg();
+        (u64::from(second) ^ (u64::from(first ^ second) & mask)) as u16
+    }
+
+    /// For the branch at the end.
+    #[inline(always)]
+    pub fn is_true(self) -> bool {
+        opaque(self.0) != 0
+    }
+}
+
+impl From<Bit> for u64 {
+    #[inline(always)]
+    fn from(bit: Bit) -> u64 {
+        bit.0
+    }
+}
+
+impl BitAnd for Bit {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl BitOr for Bit {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl Not for Bit {
+    type Output = Self;
+
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(opaque(self.0) ^ 1)
+    }
 }
 
 /// The same value, of which the verifier does not know that it is: it notes nothing of one for the other.

@@ -82,18 +82,22 @@ impl Step for Look {
 pub fn area_at(address: u64) -> Area {
     let mut look = Look {
         address,
-        area: NOWHERE,
+        area: nowhere(),
     };
     verifier::repeat(TRIES, &mut look);
     look.area
 }
 
-const NOWHERE: Area = Area {
-    end: 0,
-    flags: 0,
-    file: 0,
-    anonymous: 0,
-};
+/// Zeros, one after another: of all at once the compiler makes a loop, byte by byte.
+#[inline(always)]
+fn nowhere() -> Area {
+    Area {
+        end: verifier::opaque(0),
+        flags: verifier::opaque(0),
+        file: verifier::opaque(0),
+        anonymous: verifier::opaque(0),
+    }
+}
 
 /// A walk from one area to the next, as long as something is true of them.
 struct Walk<F> {
@@ -112,6 +116,8 @@ impl<F: Fn(Area) -> bool> Step for Walk<F> {
         }
         self.look.address = self.look.area.end;
         let is_true = (self.is_true)(self.look.area);
+        // What was found out about this area is no other case of the next round to the verifier.
+        self.look.area = nowhere();
         self.arrived = is_true && self.look.address >= self.end;
         is_true && !self.arrived
     }
@@ -123,7 +129,7 @@ impl<F: Fn(Area) -> bool> Step for Walk<F> {
 pub fn all_areas(address: u64, end: u64, is_true: impl Fn(Area) -> bool) -> bool {
     let look = Look {
         address,
-        area: NOWHERE,
+        area: nowhere(),
     };
     let mut walk = Walk {
         look,
