@@ -99,8 +99,7 @@ pub fn note(report: &mut Report, policy: &Policy) {
         *advice = of_what_is_there(advice, &absent);
     }
     if has_failed_by_itself(report) {
-        let paths = missing(report, |path| path.exists());
-        report.on_host = paths.into_iter().map(str::to_owned).collect();
+        report.on_host = missing(report, policy);
         report.on_host_to_write = to_write(report, policy);
     }
 }
@@ -160,8 +159,34 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"'])
 }
 
+/// True for the path of a secret.
+fn is_secret(path: &str) -> bool {
+    SECRET.iter().any(|glob| glob.matches(path.as_bytes()))
+}
+
+/// The path that shows what a program looked for in vain at another one, which the host has; `None` where nothing can or should show it.
+///
+/// One that is shown already leads by a symlink to where nothing is shown. Of that place the whole directory is proposed: a program whose
+/// settings are elsewhere has more than one there.
+fn to_show(path: &str, policy: &Policy) -> Option<String> {
+    let too_much = |path: &Path| turnkey_policy::is_too_much_to_show(path);
+    let real = turnkey_jailer::paths::canonical(Path::new(path)).ok()?;
+    let text = real.to_str().filter(|text| is_plain(text))?;
+    if turnkey_policy::is_reserved(&real) || is_secret(text) {
+        return None;
+    }
+    let files = &policy.filesystem;
+    if !files.shows(Path::new(path)) || files.shows(&real) {
+        // A program that looks whether it is there may do without, and one that lists it means something in it.
+        return (!too_much(Path::new(path))).then(|| path.to_owned());
+    }
+    let directory = real.parent().filter(|parent| !too_much(parent));
+    let place = directory.unwrap_or(&real);
+    (!too_much(place)).then(|| place.display().to_string())
+}
+
 /// The first few paths, in the order they were tried.
-fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
+fn missing(report: &Report, policy: &Policy) -> Vec<String> {
     // Below a scratch, such as /tmp, nothing of the host shows either, though the place is granted.
     let hidden = report
         .file_operations
@@ -169,30 +194,24 @@ fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
         .filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
     // What had to be escaped is not the path itself any more, and no program's usual business.
     let plain = |path: &&str| is_plain(path);
-    // Nor is one proposed that leads there: it would be refused.
-    let on_host = |path: &Path| {
-        let real = turnkey_jailer::paths::canonical(path);
-        on_host(path) && !real.is_ok_and(|real| turnkey_policy::is_reserved(&real))
-    };
     let wanted = |path: &&str| !PROBED.iter().any(|tree| Path::new(path).starts_with(tree));
     // A rule that is against it has its own block, and its own advice.
     let ruled = |path: &str| {
         let mut violations = report.violations.iter();
         violations.any(|violation| violation.path.as_deref() == Some(path))
     };
-    // A program that looks whether it is there may do without, and one that lists it means something in it.
-    let too_much = |path: &str| turnkey_policy::is_too_much_to_show(Path::new(path));
-    let secret = |path: &str| SECRET.iter().any(|glob| glob.matches(path.as_bytes()));
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths: Vec<String> = Vec::new();
     for path in hidden
         .filter_map(|tried| tried.path.as_deref())
         .filter(plain)
         .filter(wanted)
-        .filter(|path| !ruled(path) && !secret(path) && !too_much(path))
+        .filter(|path| !ruled(path) && !is_secret(path))
     {
-        if paths.len() < MOST && !paths.contains(&path) && on_host(Path::new(path)) {
-            paths.push(path);
+        if paths.len() == MOST {
+            break;
         }
+        let shown = to_show(path, policy).filter(|shown| !paths.contains(shown));
+        paths.extend(shown);
     }
     paths
 }

@@ -107,6 +107,31 @@ fn what_is_critical_stays_forbidden() {
     under(&profile, "cat /etc/shadow").expect_code(121);
 }
 
+/// Debian's Java is shown with its tree of programs, its settings are links to what is not: the place behind them is proposed.
+#[test]
+fn what_a_shown_symlink_leads_out_to_is_proposed_with_its_neighbours() {
+    let place = scratch();
+    let program = place.path().join("program");
+    let settings = place.path().join("settings");
+    for directory in [&program, &settings] {
+        std::fs::create_dir(directory).expect("a test can write its own directory");
+    }
+    for name in ["first", "second"] {
+        std::fs::write(settings.join(name), "x").expect("a test can write its own directory");
+        std::os::unix::fs::symlink(settings.join(name), program.join(name))
+            .expect("a test can write its own directory");
+    }
+    let (program, settings) = (program.display(), settings.display());
+    let shown = format!("--read {program}");
+    let script = format!("cat {program}/first && cat {program}/second");
+    let failed = Run::new().option(&shown).shell(&script);
+    failed.expect(failed.code != 0, "the control");
+    let said = format!("but does on this host: --read {settings} shows it\n");
+    failed.expect(failed.stderr.contains(&said), "the place behind the link");
+    let both = Run::new().option(&format!("{shown} --read {settings}"));
+    both.shell(&script).expect_code(0);
+}
+
 /// Calls that open nothing are told of as those that do; what is asked about in passing is not.
 #[test]
 fn what_is_asked_about_and_missing_is_told_as_well() {
