@@ -335,7 +335,7 @@ impl Walk<'_> {
         WHOLE
     }
 
-    /// What the entry in no directory is whose name says nothing: one of the kernel's own, or a file that a handle found, and some
+    /// The state of a walk at an entry in no directory whose name says nothing: it is one of the kernel's own, or a file that a handle found, and some
     /// directory has it.
     #[inline(always)]
     fn without_name(&self) -> u32 {

@@ -80,6 +80,8 @@ pub(crate) struct Slot {
     pub(crate) index: u32,
     pub(crate) data: SharedSlotData,
     pub(crate) stream: Stream,
+    /// The kernel's numbers of its maps: data, records, verdicts.
+    pub(crate) numbers: [u32; 3],
     /// The slot's claim, which keeps other runs from it; `None` where there are no others.
     pub(crate) claim: Option<Claim>,
 }
@@ -92,6 +94,8 @@ impl Slot {
             records,
             verdicts,
         } = maps;
+        let number = |map: &MapData| map.info().map(|info| info.id());
+        let numbers = [number(&data)?, number(&records)?, number(&verdicts)?];
         let rings = [(records, RING), (verdicts, VERDICT_RING)];
         let [records, verdicts] = rings.map(|(map, bytes)| Ring::empty(map, bytes));
         let rings = [
@@ -102,6 +106,7 @@ impl Slot {
             index,
             data: SharedSlotData::map(&data).map_err(OpenError::Mapped)?,
             stream: Stream::new(rings).map_err(OpenError::Poll)?,
+            numbers,
             claim,
         })
     }
