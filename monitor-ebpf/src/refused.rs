@@ -177,11 +177,11 @@ pub fn leave(
 }
 
 /// True for a call that may take the programs' own maps and rules away, so that nobody is left to decide when it is over: bpf(2), of a
-/// group that others fill. A jail has no such call, and a hook that the kernel heeds is asked before it.
+/// group that others fill. A jail has no such call.
 #[inline(always)]
-pub fn may_blind(jail: JailCell, (call, nr): (u8, i32)) -> bool {
+pub fn may_blind((call, nr): (u8, i32)) -> bool {
     const BPF: i32 = 321;
-    call == class::WATCH + on::BPF && nr == BPF && read::level() != 0 && !jail.prevents()
+    call == class::WATCH + on::BPF && nr == BPF && read::level() != 0
 }
 
 /// At entry, for calls that [`may_blind`]: kills where a rule does, whatever the call is going to answer.

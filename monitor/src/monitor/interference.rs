@@ -4,7 +4,7 @@
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 
-use aya::maps::{ArrayOfMaps, MapData, MapError};
+use aya::maps::MapError;
 use turnkey_abi::{Jail, Table};
 
 use super::{Monitor, jail};
@@ -12,7 +12,7 @@ use crate::evidence::FinishError;
 use crate::maps::Maps;
 use crate::open::Loaded;
 use crate::programs::GROUP_HOOKS;
-use crate::slot::Slot;
+use crate::slot::{Slot, numbers_at};
 use crate::sys::group_of_link;
 
 /// The ways in which a monitor of a group was made blind.
@@ -120,12 +120,7 @@ fn is_same_group(put: &Jail, found: &Jail) -> bool {
 /// The interference with the slot of a group, or to the links by which the group calls programs. What the kernel does not say counts as
 /// unharmed.
 fn in_slot(slot: &Slot, maps: &Maps, table: &Table) -> Option<Interference> {
-    let at = |outer: &ArrayOfMaps<MapData>| match outer.get(&slot.index, 0) {
-        Ok(inner) => inner.info().map(|info| info.id()).ok(),
-        Err(MapError::KeyNotFound) => Some(0),
-        Err(_) => None,
-    };
-    let found = [at(&maps.data), at(&maps.records), at(&maps.verdicts)];
+    let found = numbers_at(slot.index, maps);
     let mut pairs = found.into_iter().zip(slot.numbers);
     if pairs.any(|(found, own)| found.is_some_and(|found| found != own)) {
         return Some(Interference::Exchanged);

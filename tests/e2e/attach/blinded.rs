@@ -241,3 +241,23 @@ fn a_call_that_blinds_the_watcher_is_decided_on_before_it_has() {
     assert_eq!(code, 121, "{said}");
     assert_eq!(broken(&report), ["kernel-instrument"], "{said}");
 }
+
+/// The rings of a slot outlive a watcher, and so would what somebody has put in their place.
+#[test]
+fn who_comes_after_a_watcher_that_was_blinded_is_not_blind() {
+    turnkey_tests::nothing_is_loaded();
+    for _ in 0..2 {
+        let (group, attached, others) = blinded("exchange", &[]);
+        assert_eq!(others.end(), None);
+        let (_, report, said) = attached.end();
+        assert!(interference(&report).contains("exchanged"), "{said}");
+        drop(group);
+    }
+    let group = OthersGroup::new();
+    let attached = Attached::to(&["--cgroup", group.name()], &[]);
+    let mut others = Others::start(group.path());
+    assert_eq!(others.ask("read /etc/shadow"), "");
+    assert_eq!(others.end(), Some(libc::SIGKILL));
+    let (code, report, said) = attached.end();
+    assert_eq!((code, interference(&report)), (121, ""), "{said}");
+}
