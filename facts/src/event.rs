@@ -255,6 +255,13 @@ pub struct File {
     pub inode: u64,
 }
 
+impl File {
+    /// True for a file of the kernel's own that no directory has, and that has no name either, such as a pidfd.
+    pub fn is_nameless(&self) -> bool {
+        self.path.is_empty() && !self.truncated
+    }
+}
+
 /// An argument read from user memory: an allegation, not a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {

@@ -183,6 +183,14 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
                 regs,
             );
         }
+        call if refused::may_blind((call, nr)) => {
+            refused::enter(
+                emit::scratch(jail, program::ENTER)?,
+                jail,
+                emit::current(),
+                (nr as u32, regs),
+            );
+        }
         _ => {}
     }
     None
@@ -284,6 +292,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::LOOK..=class::WATCHES | class::MAKE..=class::TIMESAT => {}
         class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
         class::LISTEN => {}
+        call if told && refused::may_blind((call, nr)) => {}
         class::SOCKET.. => {
             let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
         }

@@ -100,6 +100,15 @@ impl Place {
         (self.mount, self.dentry)
     }
 
+    /// True when the file system is the kernel's own, which nobody can mount elsewhere: those of pidfds, namespaces, memory files.
+    #[inline(always)]
+    fn is_of_own_file_system(self) -> bool {
+        const SB_KERNMOUNT: u64 = 1 << 22;
+        let block: u64 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_sb)));
+        let flags: u64 = read::kernel(block + u64::from(offset!(super_block_s_flags)));
+        flags & SB_KERNMOUNT != 0
+    }
+
     #[inline(always)]
     fn inode(self) -> u64 {
         read::kernel(self.dentry + u64::from(offset!(dentry_d_inode)))
@@ -165,7 +174,7 @@ const GOING: u32 = 0;
 const WHOLE: u32 = 1;
 /// The path is longer than the buffer, which holds its end.
 const TOO_LONG: u32 = 2;
-/// The entry is in no directory and has no name either, as that of a pipe: so is its path, which is complete.
+/// The entry is in no directory and has no name either, as that of a pipe, a pidfd or a namespace: so is its path, which is complete.
 const NAMELESS: u32 = 3;
 /// The walk ended in something that is no path.
 const FAILED: u32 = 4;
@@ -326,13 +335,18 @@ impl Walk<'_> {
         WHOLE
     }
 
-    /// True when the entry in no directory whose name is at an index is none of the kernel's own, such as that of a namespace: it is a
-    /// file that a handle found, and some directory has it.
+    /// The state of a walk at an entry in no directory whose name says nothing: it is one of the kernel's own, or a file that a handle found, and some
+    /// directory has it.
     #[inline(always)]
-    fn is_disconnected(&self, at: u32) -> bool {
-        self.scratch.path[at as usize % PATH] == NO_NAME
-            && self.top != BEYOND
-            && !Place::on_mount(self.mount, self.dentry).is_internal()
+    fn without_name(&self) -> u32 {
+        let place = Place::on_mount(self.mount, self.dentry);
+        if self.top == BEYOND {
+            WHOLE
+        } else if place.is_internal() && place.is_of_own_file_system() {
+            NAMELESS
+        } else {
+            FAILED
+        }
     }
 
     /// Writes the entry's name in front of what is there. An entry that is in no directory is a
@@ -363,10 +377,10 @@ impl Walk<'_> {
             return FAILED;
         }
         if alone {
-            self.scratch.cursor.begin = end - length;
-            if length == 1 && self.is_disconnected(end - length) {
-                return FAILED;
+            if length == 1 && self.scratch.path[(end - 1) as usize % PATH] == NO_NAME {
+                return self.without_name();
             }
+            self.scratch.cursor.begin = end - length;
             return if length == 0 { NAMELESS } else { WHOLE };
         }
         let begin = end - length - 1;
@@ -469,15 +483,12 @@ pub fn has_path(file: u64) -> bool {
 /// behind is on a mount in no task's tree, as memory files are, whose file system is the kernel's own.
 #[inline(always)]
 pub fn user_place(file: u64) -> Place {
-    const SB_KERNMOUNT: u64 = 1 << 22;
     let beside = offset!(backing_file_user_path);
     let place = place_of(file);
     if beside == ABSENT || !place.is_internal() {
         return place;
     }
-    let block: u64 = read::kernel(place.inode() + u64::from(offset!(inode_i_sb)));
-    let flags: u64 = read::kernel(block + u64::from(offset!(super_block_s_flags)));
-    if flags & SB_KERNMOUNT != 0 {
+    if place.is_of_own_file_system() {
         return place;
     }
     Place::at(file + u64::from(beside))

@@ -176,6 +176,31 @@ pub fn leave(
     Some(())
 }
 
+/// True for a call that may take the programs' own maps and rules away, so that nobody is left to decide when it is over: bpf(2), of a
+/// group that others fill. A jail has no such call.
+#[inline(always)]
+pub fn may_blind((call, nr): (u8, i32)) -> bool {
+    const BPF: i32 = 321;
+    call == class::WATCH + on::BPF && nr == BPF && read::level() != 0
+}
+
+/// At entry, for calls that [`may_blind`]: kills where a rule does, whatever the call is going to answer.
+#[inline(always)]
+pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, regs): (u32, u64)) {
+    let Some(table) = emit::table(jail) else {
+        return;
+    };
+    let verdict = decide_kind(table, scratch.cursor.role, on::BPF);
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+        emit::begin(&mut scratch.record, kind::REFUSED, who);
+        scratch.record.detail = nr;
+        scratch.record.what = u16::from(on::BPF);
+        scratch.record.args = read::arguments(regs);
+        emit::finish(scratch, jail, verdict);
+    }
+}
+
 /// True when the filter gave the result. It never lets the call through, so the kernel cannot have.
 #[inline(always)]
 pub fn by_filter(jail: JailCell, nr: i32, result: i64) -> bool {

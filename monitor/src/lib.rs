@@ -56,7 +56,7 @@ pub use hooks::{Hooks, KnownHooks};
 pub use identity::{FileId, WatchedPath};
 pub use interruption::interrupts_tracepoints;
 pub use lookup::{LookupError, LookupSockets, SocketLookup};
-pub use monitor::{AdoptError, Monitor};
+pub use monitor::{AdoptError, Interference, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, Origin, Residence, how_to_have_btf};
 pub use shared::{SharedError, group_path, hierarchy};

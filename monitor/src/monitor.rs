@@ -1,5 +1,7 @@
 //! The monitor of one run.
 
+mod interference;
+
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
@@ -25,6 +27,9 @@ use crate::slot::{Slot, SlotMaps};
 use crate::sys::{CanaryEnd, link_to, number_of_program};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
+use turnkey_policy::RuleAction;
+
+pub use self::interference::Interference;
 
 /// Errors of taking a jail under watch.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +76,12 @@ pub struct Monitor {
     tree: Option<u32>,
     /// The state of a group that was let go.
     let_go: Option<Jail>,
+    /// The last known state of a group, where somebody takes it out of the kernel's table.
+    last: Option<Jail>,
+    /// True when an event told of a kill, which the kernel's table need not say any more.
+    told_of_kill: bool,
+    /// Made blind by somebody.
+    interference: Option<Interference>,
     /// True when the numbers of system calls are to be noted.
     notes_calls: bool,
     /// Runs of the programs that the kernel had left out before.
@@ -164,6 +175,9 @@ impl Monitor {
             hooks: Vec::new(),
             tree: None,
             let_go: None,
+            last: None,
+            told_of_kill: false,
+            interference: None,
             notes_calls: false,
         })
     }
@@ -376,7 +390,10 @@ impl Monitor {
             ..Jail::new(self.loaded.slot.index, self.rules.network)
         };
         match self.tree {
-            Some(_) => self.enter_group(cgroup_id, jail)?,
+            Some(_) => {
+                self.enter_group(cgroup_id, jail)?;
+                self.last = Some(jail);
+            }
             None => self.enter(cgroup_id, jail)?,
         }
         if self.notes_calls {
@@ -384,6 +401,8 @@ impl Monitor {
         }
         self.hooks = self.attach_hooks(cgroup)?;
         self.adopted = Some(cgroup_id);
+        // The canary's are none of this jail's.
+        self.told_of_kill = false;
         Ok(())
     }
 
@@ -426,14 +445,19 @@ impl Monitor {
 
     /// Hands over events that wait, in the order of their numbers, without waiting for more.
     /// `true`: there may be more at once. Otherwise the descriptor is readable when there is.
-    pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
+    pub fn drain(&mut self, mut on_event: impl FnMut(Event)) -> bool {
         #[cfg(feature = "log")]
         if let Some(lines) = &mut self.loaded.lines {
             lines.print();
         }
         let Loaded { maps, slot, .. } = &mut self.loaded;
         let lost = || jail(maps, self.adopted).map_or(0, |jail| jail.lost_records);
-        slot.stream.drain(AT_ONCE, lost, on_event)
+        let told_of_kill = &mut self.told_of_kill;
+        slot.stream.drain(AT_ONCE, lost, |event| {
+            let action = event.decision.map(|decision| decision.action);
+            *told_of_kill |= action == Some(RuleAction::Kill);
+            on_event(event);
+        })
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
@@ -451,7 +475,7 @@ impl Monitor {
     pub fn condemned(&self) -> bool {
         let broken =
             |jail: Jail| jail.condemned_thread != 0 || jail.strict != 0 && jail.faults != 0;
-        self.jail().is_ok_and(broken)
+        self.is_killed_unknown_to_the_kernel() || self.jail().is_ok_and(broken)
     }
 
     /// True when the jail must end because evidence is lost, as the policy wants it. For a lost record the kernel has
@@ -481,7 +505,7 @@ impl Monitor {
     fn jail(&self) -> Result<Jail, FinishError> {
         match self.let_go {
             Some(jail) => Ok(jail),
-            None => jail(&self.loaded.maps, self.adopted),
+            None => self.known_jail(),
         }
     }
 
@@ -491,13 +515,16 @@ impl Monitor {
     /// # Errors
     /// When the kernel does not answer.
     pub fn detach(&mut self) -> Result<(), FinishError> {
+        self.look_at_tables();
         self.missed_after = Some(self.loaded.programs.missed()?);
         self.hooks.clear();
         self.loaded.programs.unload()?;
-        if let (Some(claim), Some(cgroup_id)) = (&mut self.loaded.slot.claim, self.adopted) {
+        if let (true, Some(cgroup_id)) = (self.is_shared(), self.adopted) {
             // What happens between the two is told where a record comes: see `sum_up`.
-            self.let_go = Some(self.loaded.maps.jail(cgroup_id)?);
-            self.loaded.maps.forget(cgroup_id)?;
+            self.let_go = Some(self.known_jail()?);
+            self.forget(cgroup_id)?;
+        }
+        if let (Some(claim), Some(_)) = (&mut self.loaded.slot.claim, self.adopted) {
             claim.note(0)?;
             let spent = claim.spend().map_err(OpenError::from);
             spent.map_err(|error| FinishError::Slot(Box::new(error)))?;
@@ -518,8 +545,12 @@ impl Monitor {
     /// When the kernel does not answer. The evidence is then not complete.
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
+        let is_blind = self.look_at_tables().is_some();
         let mut jail = self.jail()?;
-        let (missed, has_ended) = (self.missed()?, self.missed_after.is_none());
+        let (missed, has_ended) = (self.missed()?, self.missed_after.is_none() && !is_blind);
+        if let (true, Some(cgroup_id), None) = (self.is_shared(), self.adopted, self.let_go) {
+            self.forget(cgroup_id)?;
+        }
         let Slot {
             data,
             mut stream,
@@ -530,15 +561,14 @@ impl Monitor {
             stream.add(event, &mut jail.seq);
         }
         let arrived = stream.finish(on_event);
-        if let (Some(claim), Some(cgroup_id)) = (claim, self.adopted) {
-            if self.let_go.is_none() {
-                self.loaded.maps.forget(cgroup_id)?;
-            }
+        if let (Some(claim), Some(_)) = (claim, self.adopted) {
             claim
                 .give_back()
                 .map_err(|error| FinishError::Slot(Box::new(error)))?;
         }
-        Ok(sum_up(&jail, missed, &arrived, has_ended))
+        let mut evidence = sum_up(&jail, missed, &arrived, has_ended);
+        evidence.complete &= !is_blind;
+        Ok(evidence)
     }
 }
 

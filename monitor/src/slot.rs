@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use aya::maps::{MapData, MapError};
+use aya::maps::{ArrayOfMaps, MapData, MapError};
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF};
 use turnkey_abi::{RING, SlotData, Table, VERDICT_RING};
 
@@ -43,6 +43,24 @@ impl SlotMaps {
         })
     }
 
+    /// The kernel's numbers of them: data, records, verdicts.
+    pub(crate) fn numbers(&self) -> Result<[u32; 3], MapError> {
+        let number = |map: &MapData| map.info().map(|info| info.id());
+        Ok([
+            number(&self.data)?,
+            number(&self.records)?,
+            number(&self.verdicts)?,
+        ])
+    }
+
+    /// Puts them where the programs look, unless they are there, as somebody may have put others there since.
+    pub(crate) fn place_again(&self, index: u32, maps: &mut Maps) -> Result<(), OpenError> {
+        match numbers_at(index, maps) == self.numbers()?.map(Some) {
+            true => Ok(()),
+            false => self.place(index, maps),
+        }
+    }
+
     /// Puts them where the programs look. After each the kernel waits until no program runs that
     /// could still see what was there before (several milliseconds), so they wait together.
     pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), OpenError> {
@@ -67,6 +85,17 @@ impl SlotMaps {
     }
 }
 
+/// The kernel's numbers of the maps that the programs find at an index: data, records, verdicts. 0 of one that is not there, and none where
+/// the kernel does not say.
+pub(crate) fn numbers_at(index: u32, maps: &Maps) -> [Option<u32>; 3] {
+    let at = |outer: &ArrayOfMaps<MapData>| match outer.get(&index, 0) {
+        Ok(inner) => inner.info().map(|info| info.id()).ok(),
+        Err(MapError::KeyNotFound) => Some(0),
+        Err(_) => None,
+    };
+    [at(&maps.data), at(&maps.records), at(&maps.verdicts)]
+}
+
 fn create(
     name: &str,
     (kind, key, value, entries, flags): (u32, u32, u32, u32, u32),
@@ -80,6 +109,8 @@ pub(crate) struct Slot {
     pub(crate) index: u32,
     pub(crate) data: SharedSlotData,
     pub(crate) stream: Stream,
+    /// The kernel's numbers of its maps: data, records, verdicts.
+    pub(crate) numbers: [u32; 3],
     /// The slot's claim, which keeps other runs from it; `None` where there are no others.
     pub(crate) claim: Option<Claim>,
 }
@@ -87,6 +118,7 @@ pub(crate) struct Slot {
 impl Slot {
     /// Takes the maps of a slot over, with empty rings.
     pub(crate) fn new(index: u32, maps: SlotMaps, claim: Option<Claim>) -> Result<Self, OpenError> {
+        let numbers = maps.numbers()?;
         let SlotMaps {
             data,
             records,
@@ -102,6 +134,7 @@ impl Slot {
             index,
             data: SharedSlotData::map(&data).map_err(OpenError::Mapped)?,
             stream: Stream::new(rings).map_err(OpenError::Poll)?,
+            numbers,
             claim,
         })
     }

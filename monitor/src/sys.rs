@@ -17,9 +17,9 @@ mod slot_data;
 mod table;
 
 pub(crate) use bpf::{
-    AttachPoint, described, link_by_number, link_to, link_verified, load_lookup, map_of_sockets,
-    missed_runs, number_of_program, numbers_of_link, pin, pinned, program_by_number,
-    programs_of_group, put_socket, takes_entries,
+    AttachPoint, described, group_of_link, link_by_number, link_to, link_verified, load_lookup,
+    map_of_sockets, missed_runs, number_of_program, numbers_of_link, pin, pinned,
+    program_by_number, programs_of_group, put_socket, takes_entries,
 };
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;

@@ -70,9 +70,9 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{
-    Attachment, BroughtIn, Exit, FileAccess, FileOperation, Finding, FoundProcess, GroupSetting,
-    Host, LeftProgram, LeftVariable, LoweredLimit, OngoingCall, OtherWatcher, Report, ServedFor,
-    Sink, Status, Verdict, WatcherPlace,
+    Attachment, AttachmentInterference, BroughtIn, Exit, FileAccess, FileOperation, Finding,
+    FoundProcess, GroupSetting, Host, LeftProgram, LeftVariable, LoweredLimit, OngoingCall,
+    OtherWatcher, Report, ServedFor, Sink, Status, Verdict, WatcherPlace,
 };
 pub use passages::published;
 pub use processes::KnownProcess;

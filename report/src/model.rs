@@ -27,7 +27,7 @@ use super::stopper::Stopper;
 use super::words;
 
 pub use argument::Argument;
-pub use attachment::{Attachment, FoundProcess, GroupSetting, OngoingCall};
+pub use attachment::{Attachment, AttachmentInterference, FoundProcess, GroupSetting, OngoingCall};
 pub use call::RefusedCall;
 pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};

@@ -254,6 +254,7 @@ fn attempt(
     attached.seconds = begun.elapsed().as_secs_f64();
     let condemned = monitor.condemned() || course.killed_for_behaviour;
     let killed_for_loss = course.killed_for_loss || monitor.condemned_for_loss();
+    attached.interference = course.interference;
     let (layer, evidence) = monitor.finish(|event| {
         sink.see(&event);
     })?;
@@ -285,6 +286,7 @@ fn attachment(request: &AttachmentRequest, limits: &LimitedGroup<'_>) -> Attachm
         groups_below: 0,
         limits: limits.settings().to_vec(),
         required: request.guard.is_some(),
+        interference: None,
         not_given: not_given.map(str::to_owned).collect(),
     }
 }

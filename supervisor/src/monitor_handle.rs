@@ -136,6 +136,12 @@ impl MonitorHandle {
         }
     }
 
+    /// The way in which somebody made the monitor of a group blind, in words; `is_there` tells whether the group is.
+    pub fn interference(&mut self, is_there: impl FnOnce() -> bool) -> Option<String> {
+        let found = self.monitor.as_mut()?.interference(is_there)?;
+        Some(found.to_string())
+    }
+
     /// Lets the group go, in which tasks live on.
     pub fn detach(&mut self) -> anyhow::Result<()> {
         match &mut self.monitor {

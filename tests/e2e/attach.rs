@@ -1,6 +1,7 @@
 //! `turnkey attach`: groups that others fill, early and late, with groups below.
 
 mod allowance;
+mod blinded;
 mod detached;
 mod killed;
 mod limits;
@@ -181,6 +182,7 @@ impl Others {
 /// Turnkey, attached: it has said that it watches.
 pub struct Attached {
     child: Child,
+    errors: BufReader<std::process::ChildStderr>,
     said: Vec<String>,
     report: PathBuf,
     _directory: tempfile::TempDir,
@@ -204,10 +206,9 @@ impl Attached {
         let mut line = String::new();
         errors.read_line(&mut line).expect("a pipe can be read");
         assert!(line.starts_with("turnkey: watching "), "{line}");
-        // The rest is little, and fits the pipe.
-        child.stderr = Some(errors.into_inner());
         Attached {
             child,
+            errors,
             said: vec![line],
             report,
             _directory: directory,
@@ -228,7 +229,20 @@ impl Attached {
         assert!(sent.expect("kill can be run").success());
     }
 
-    pub fn end(self) -> (i32, Value, String) {
+    /// The next line that it says.
+    fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.errors.read_line(&mut line);
+        read.expect("a pipe can be read");
+        self.said.push(line.clone());
+        line
+    }
+
+    pub fn end(mut self) -> (i32, Value, String) {
+        // The rest is little, and fits the pipe.
+        let rest = String::from_utf8_lossy(self.errors.buffer()).into_owned();
+        self.said.push(rest);
+        self.child.stderr = Some(self.errors.into_inner());
         let Output { status, stderr, .. } = finish(self.child);
         let said = self.said.concat() + &String::from_utf8_lossy(&stderr);
         let text =

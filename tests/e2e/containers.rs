@@ -261,6 +261,32 @@ fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without(
     assert_eq!(container.end(), 1, "the program is not started");
 }
 
+/// What `runc exec` starts in a container comes from outside of its group, and has no instruction in it that nobody watches.
+#[test]
+fn what_is_executed_in_a_watched_container_is_watched_from_its_first_call_on() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("exec-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    let executed = || {
+        let mut command = Command::new("runc");
+        command.args(["exec", &id, "/program"]);
+        Container::of(command).end()
+    };
+    let container = Container::start(directory.path(), &id);
+    its_program_waits(&group.path.join("web"));
+    assert_eq!(executed(), 0, "the control: it reads");
+    assert_eq!(container.end(), 0);
+
+    add_hook(directory.path(), directory.path());
+    let container = Container::start(directory.path(), &id);
+    its_program_waits(&group.path.join("web"));
+    assert_eq!(executed(), 137, "killed before it had the content");
+    assert_eq!(container.end(), 137, "and the container with it");
+    let (report, text) = of_the_end(&directory.path().join(format!("{id}.json")));
+    assert_eq!(report["status"], "killed_by_policy", "{text}");
+    assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
+}
+
 #[test]
 fn a_container_that_is_made_anew_is_watched_under_the_attachment_to_the_group_above() {
     let (directory, group) = (scratch(), OthersGroup::new());

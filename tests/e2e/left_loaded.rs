@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use turnkey_expectations::expected;
 use turnkey_tests::{Ran, Run, binary, eventually, measured, nothing_is_loaded, scratch, traces};
 
+use crate::attach::{Attached, OthersGroup};
 use crate::counted::{self, NOWHERE};
 
 expected!(on [TRACEPOINT_6_1, NEWEST, NEWEST_TRACEPOINT]);
@@ -69,6 +70,22 @@ fn the_first_run_leaves_its_programs_to_the_next_one_and_says_so() {
     let unloaded = Command::new(binary()).args(["monitor", "unload"]).status();
     assert!(unloaded.is_ok_and(|status| status.success()));
     assert!(versions().is_empty(), "the advice works");
+}
+
+#[test]
+fn an_attachment_that_is_to_leave_nothing_leaves_no_program() {
+    nothing_is_loaded();
+    let group = OthersGroup::new();
+    let attach = |options: &[&str]| {
+        let options = [&["--for", "10ms"], options].concat();
+        let (code, _, said) = Attached::to(&["--cgroup", group.name()], &options).end();
+        assert_eq!(code, 0, "{said}");
+        versions().len()
+    };
+    assert_eq!(attach(&["--leave-nothing"]), 0, "nothing is left");
+    assert_eq!(attach(&[]), 1, "the control");
+    assert_eq!(attach(&["--leave-nothing"]), 1, "it takes what is there");
+    assert!(!are_called(), "and has let go");
 }
 
 /// A watched run that lasts, once the program is there.

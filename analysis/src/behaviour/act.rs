@@ -108,6 +108,8 @@ pub struct Opened<'e> {
     pub directory: bool,
     /// open_by_handle_at(2)
     pub by_handle: bool,
+    /// A file of the kernel's own, such as a pidfd: in no directory, and without a name.
+    pub nameless: bool,
     /// The outcome.
     pub outcome: ActOutcome,
 }
@@ -301,6 +303,7 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
         truncates: has(flag::TRUNCATE),
         directory: has(flag::DIRECTORY),
         by_handle: false,
+        nameless: file.is_some_and(File::is_nameless),
         outcome: ActOutcome::Failed,
     }
 }

@@ -64,12 +64,13 @@ impl Detector for Escape {
 }
 
 /// True for a file that was opened by its handle, past every directory and mount on its way, as programs do that leave a container by
-/// a file system of the host. A control group or a namespace is found by its handle every day.
+/// a file system of the host. A control group is found by its handle every day, and files of the kernel's own stand in no directory: who
+/// has the handle of a pidfd or a namespace gets by it what pidfd_open(2) and /proc give.
 fn passes_every_directory(opened: &Opened<'_>) -> bool {
     let of_the_kernel = [b"/sys/".as_slice(), b"/proc/"]
         .iter()
         .any(|place| opened.path.starts_with(place));
-    opened.by_handle && !of_the_kernel
+    opened.by_handle && !opened.nameless && !of_the_kernel
 }
 
 fn reaches_out(name: &str, on: Option<AttemptKind>, args: &[u64; 3]) -> bool {

@@ -123,6 +123,23 @@ impl Story {
         self.tell(pid, kind)
     }
 
+    /// An open by a handle, of a file with this path as the kernel knows it; without one, and `truncated`, of a file that no directory is
+    /// known to hold.
+    pub fn opens_by_handle(&mut self, pid: u32, path: &str, truncated: bool) -> &mut Self {
+        let file = File {
+            truncated,
+            ..file(path, false)
+        };
+        let kind = Kind::Open {
+            file: Some(file),
+            raw: raw(""),
+            flags: 0,
+            by_handle: true,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
     pub fn deletes(&mut self, pid: u32, path: &str) -> &mut Self {
         self.changes(pid, turnkey_policy::AttemptKind::Unlink, path, None)
     }

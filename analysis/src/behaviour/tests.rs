@@ -271,6 +271,22 @@ fn what_lies_outside_every_jail_is_an_escape() {
 }
 
 #[test]
+fn a_handle_past_every_directory_is_an_escape_and_one_of_the_kernels_own_is_none() {
+    for (path, is_unknown) in [("/etc/hostname", false), ("/", false), ("", true)] {
+        names(
+            |story| {
+                story.opens_by_handle(P, path, is_unknown);
+            },
+            Behaviour::JailEscape,
+        );
+    }
+    is_silent(|story| {
+        story.opens_by_handle(P, "", false);
+        story.opens_by_handle(P, "/sys/fs/cgroup/web", false);
+    });
+}
+
+#[test]
 fn event_loops_debuggers_and_looks_are_no_escape() {
     is_silent(|story| {
         story.calls(P, "io_uring_setup", [64, 0, 0]);

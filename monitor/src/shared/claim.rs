@@ -95,7 +95,10 @@ fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Slot>
         return Ok(None);
     };
     let slot_maps = match open(&path)? {
-        Some(slot_maps) => slot_maps,
+        Some(slot_maps) => {
+            slot_maps.place_again(index, maps)?;
+            slot_maps
+        }
         None => make_slot(&path, index, maps)?,
     };
     let jail = Array::try_from(Map::Array(super::map(&path.join(JAIL))?))?;

@@ -80,6 +80,14 @@ pub(crate) fn numbers_of_link(link: BorrowedFd<'_>) -> nix::Result<(u32, u32)> {
     Ok((info.id, info.prog_id))
 }
 
+/// The id of the control group that calls a program by this link; 0 when none does any more. `BPF_OBJ_GET_INFO_BY_FD`.
+pub(crate) fn group_of_link(link: BorrowedFd<'_>) -> nix::Result<u64> {
+    // SAFETY: integers throughout, of which zeros are values.
+    let info: bpf_link_info = unsafe { info_of(link) }?;
+    // SAFETY: integers, whatever kind of link it is.
+    Ok(unsafe { info.__bindgen_anon_1.cgroup.cgroup_id })
+}
+
 /// The number of a program; `BPF_OBJ_GET_INFO_BY_FD`.
 pub(crate) fn number_of_program(program: BorrowedFd<'_>) -> nix::Result<u32> {
     // SAFETY: integers throughout, of which zeros are values.

@@ -41,6 +41,20 @@ impl SharedSlotData {
         }
     }
 
+    /// True when the rules there are those of the table.
+    pub(crate) fn holds(&self, table: &Table) -> bool {
+        let bytes = in_use(table);
+        let data = self.pages.at::<SlotData>(0).cast::<u8>();
+        // SAFETY: so many bytes are in the table and in the slot's data, which is mapped; they are integers throughout, without padding.
+        // Nobody writes rules while tasks are under them but somebody who has no business here, of whom any answer is the right one.
+        let [put, found] = unsafe {
+            let found = data.byte_add(offset_of!(SlotData, table));
+            [NonNull::from(table).cast(), found]
+                .map(|at| std::slice::from_raw_parts(at.as_ptr(), bytes))
+        };
+        put == found
+    }
+
     /// Repetitions that were not told. No task is under the rules any more.
     pub(crate) fn repeats(&self) -> &Repeats {
         // SAFETY: integers throughout, and no program writes them now.

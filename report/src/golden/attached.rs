@@ -2,7 +2,7 @@
 
 use super::super::formats::html;
 use super::*;
-use crate::model::{Attachment, FoundProcess, GroupSetting};
+use crate::model::{Attachment, AttachmentInterference, FoundProcess, GroupSetting};
 
 fn attached() -> Attachment {
     let found = |pid, executable: Option<&str>, open: &[&str]| FoundProcess {
@@ -34,6 +34,10 @@ fn attached() -> Attachment {
             before: "max".to_owned(),
         }],
         required: true,
+        interference: Some(AttachmentInterference {
+            noticed: "2026-11-28T01:02:04.000000Z".to_owned(),
+            what: "the group was taken out of the programs' table".to_owned(),
+        }),
         not_given: vec![
             "namespaces, seccomp: what the rules do not speak of is not held back".to_owned(),
             "a wall around the group: a process can leave it".to_owned(),
@@ -77,7 +81,8 @@ fn an_attachment_tells_its_facts_in_three_lines_at_most() {
         lines(&whole),
         [
             "turnkey: attached to /web.slice/a<b> since 2026-11-28T01:02:03.000000Z, with 2 groups below; memory.max 67108864 (max before); \
-             it was to die with its watcher",
+             it was to die with its watcher; blinded: the group was taken out of the programs' table, which was noticed at \
+             2026-11-28T01:02:04.000000Z",
             "turnkey: there before: /usr/bin/python3 (pid 7) with /srv/a, /srv/b, /srv/c and 1 more open; a program that had ended \
              (pid 8) and 101 more",
             "turnkey: no jail was made; not given: namespaces, seccomp; a wall around the group",
@@ -89,6 +94,7 @@ fn an_attachment_tells_its_facts_in_three_lines_at_most() {
         groups_below: 0,
         limits: Vec::new(),
         required: false,
+        interference: None,
         ..attached()
     });
     assert_eq!(

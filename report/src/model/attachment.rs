@@ -26,8 +26,22 @@ pub struct Attachment {
     /// True when the group was to be killed if its watcher ended without letting it go (`--required`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
+    /// Set when somebody took from the kernel what the group was watched by: from then on nothing of it is known for certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interference: Option<AttachmentInterference>,
     /// The parts of a jail that an attachment does not give, in words.
     pub not_given: Vec<String>,
+}
+
+/// A reach for the maps or programs by which turnkey watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct AttachmentInterference {
+    /// The time when it was noticed, half a second after it at most: RFC 3339, UTC.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
+    pub noticed: String,
+    /// The finding, in words.
+    pub what: String,
 }
 
 /// A setting of a control group for as long as it is watched.

@@ -1,6 +1,6 @@
 //! Words on an attachment: the group and its limits, who was there before, and what a jail would have given.
 
-use crate::model::{Attachment, FoundProcess, GroupSetting, Report};
+use crate::model::{Attachment, AttachmentInterference, FoundProcess, GroupSetting, Report};
 
 /// Processes in one line, and what each had open.
 const NAMED: usize = 2;
@@ -35,8 +35,14 @@ fn group(attached: &Attachment) -> String {
         true => "; it was to die with its watcher",
         false => "",
     };
+    let blinded = match &attached.interference {
+        Some(AttachmentInterference { noticed, what }) => {
+            format!("; blinded: {what}, which was noticed at {noticed}")
+        }
+        None => String::new(),
+    };
     let Attachment { group, since, .. } = attached;
-    format!("attached to {group} since {since}{below}{limits}{required}")
+    format!("attached to {group} since {since}{below}{limits}{required}{blinded}")
 }
 
 /// A limit, and the one that stood there.

@@ -11,8 +11,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep_until};
 
+use turnkey_report::AttachmentInterference;
+
 use super::group::ForeignGroup;
 use super::guard::Guard;
+use crate::clock;
 use crate::event_sink::EventSink;
 use crate::live::{self, FollowerListener};
 use crate::monitor_handle::MonitorHandle;
@@ -23,7 +26,7 @@ use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, w
 const DYING: Duration = Duration::from_secs(5);
 
 /// The causes of an attachment's end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachmentCourse {
     /// Killed because evidence was lost.
     pub killed_for_loss: bool,
@@ -31,6 +34,8 @@ pub struct AttachmentCourse {
     pub killed_for_behaviour: bool,
     /// Some process was in the group at some time.
     pub had_processes: bool,
+    /// The way in which somebody made the monitor blind.
+    pub interference: Option<AttachmentInterference>,
 }
 
 /// The machinery of waiting, made before the group is taken.
@@ -144,6 +149,11 @@ pub fn watch(
             if looked.elapsed() >= LONGEST_TICK {
                 looked = Instant::now();
                 sink.look_at_others();
+                if course.interference.is_none() {
+                    course.interference = interference(monitor, group, sink);
+                    // With somebody to stay behind, the group does not outlive its watcher, which has ended here.
+                    course.killed_for_loss |= course.interference.is_some() && guard.is_some();
+                }
                 // What others left is no reason to let this group go: it is tried again.
                 let _ = monitor.forget_orphans();
             }
@@ -183,8 +193,26 @@ pub fn watch(
         sink.look_at_others();
         let rest = followers.as_ref().map(FollowerListener::rest);
         sink.join(rest.unwrap_or_default(), || Some(group.now()));
+        if course.interference.is_none() {
+            course.interference = interference(monitor, group, sink);
+        }
         course.had_processes = state.was_populated || group.is_populated();
         Ok(course)
+    })
+}
+
+/// Looks whether somebody has made the monitor blind, and says so at once.
+fn interference(
+    monitor: &mut MonitorHandle,
+    group: &ForeignGroup,
+    sink: &mut EventSink<'_>,
+) -> Option<AttachmentInterference> {
+    let what = monitor.interference(|| !group.is_gone())?;
+    sink.observer
+        .notice(&format!("nothing of the group is certain any more: {what}"));
+    Some(AttachmentInterference {
+        noticed: clock::now().started_at(),
+        what,
     })
 }
 

@@ -111,12 +111,37 @@ impl CallerOutput {
 
 impl CallerOutput {
     /// Opens it to write at its end. A file that is there stays, as far as it is the caller's or root's own, and has no other name.
-    pub fn append(self) -> io::Result<File> {
-        match self.to {
-            OutputTarget::Inherited(stream) => Ok(File::from(stream)),
-            OutputTarget::Stream(handle) => open_stream(&handle),
-            OutputTarget::File(place) => place.append(),
+    pub fn append(self) -> io::Result<AppendedOutput> {
+        let (file, name) = match self.to {
+            OutputTarget::Inherited(stream) => (File::from(stream), None),
+            OutputTarget::Stream(handle) => (open_stream(&handle)?, None),
+            OutputTarget::File(place) => (place.append()?, Some(place)),
+        };
+        Ok(AppendedOutput { file, name })
+    }
+}
+
+/// An output that is written to at its end, by whatever has its name.
+#[derive(Debug)]
+pub struct AppendedOutput {
+    file: File,
+    /// The name of a file.
+    name: Option<OutputName>,
+}
+
+impl AppendedOutput {
+    /// The file that has the name: where somebody has moved it away, as rotation does, the one in its place, which is made where there is
+    /// none. As long as that is not to be had, the old one, unless it has no name at all any more.
+    pub fn current(&mut self) -> io::Result<&mut File> {
+        let moved = self.name.as_ref().filter(|name| !name.is_of(&self.file));
+        if let Some(name) = moved {
+            match name.append() {
+                Ok(file) => self.file = file,
+                Err(error) if fstat(&self.file)?.st_nlink == 0 => return Err(error),
+                Err(_) => {}
+            }
         }
+        Ok(&mut self.file)
     }
 }
 
@@ -200,6 +225,14 @@ impl OutputName {
             nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
         }
         Ok(File::from(unnamed))
+    }
+
+    /// True while the name is that of a file.
+    fn is_of(&self, file: &File) -> bool {
+        let flag = AtFlags::AT_SYMLINK_NOFOLLOW;
+        let named = nix::sys::stat::fstatat(&self.directory, self.name.as_os_str(), flag);
+        let pair = named.ok().zip(fstat(file).ok());
+        pair.is_some_and(|(named, file)| (named.st_dev, named.st_ino) == (file.st_dev, file.st_ino))
     }
 
     fn append(&self) -> io::Result<File> {

@@ -80,6 +80,8 @@ pub struct FollowedRun {
     pub run: String,
     /// The user whose run it is.
     pub uid: u32,
+    /// The process that listens.
+    pub pid: u32,
     stream: UnixStream,
     read: Vec<u8>,
     over: bool,
@@ -160,6 +162,7 @@ impl Followed {
                 look.states.extend(run.line().map(|line| FirstLine {
                     run: run.run.clone(),
                     uid: run.uid,
+                    pid: run.pid,
                     line,
                 }));
                 let is_read = look.states.last().is_some_and(|last| last.run == run.run);
@@ -191,6 +194,8 @@ pub struct FirstLine {
     pub run: String,
     /// The user whose run it is.
     pub uid: u32,
+    /// The process of its turnkey, as the kernel tells it.
+    pub pid: u32,
     /// The line, without the end of the line.
     pub line: Vec<u8>,
 }
@@ -244,6 +249,7 @@ fn follow(named: &Named) -> Option<FollowedRun> {
     (Peer::of(&stream)? == peer).then(|| FollowedRun {
         run: named.run.clone(),
         uid: if is_root_s { own.as_raw() } else { peer.uid },
+        pid: peer.pid,
         stream,
         read: Vec::new(),
         over: false,
@@ -338,6 +344,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
         let mut run = FollowedRun {
             run: String::new(),
             uid: 0,
+            pid: 0,
             stream: own,
             read: Vec::new(),
             over: false,

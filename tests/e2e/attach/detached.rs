@@ -49,3 +49,39 @@ fn who_detaches_and_fails_says_why_and_answers_with_the_status() {
     assert_eq!(status.code(), Some(125), "{said}");
     assert!(said.contains("there is no group"), "{said}");
 }
+
+/// The process of a watcher that is in the background, as `turnkey top` has it.
+fn listed(group: &str) -> Option<u64> {
+    let top = Command::new(binary()).args(["top", "--json"]).output();
+    let page = top.expect("turnkey can be run").stdout;
+    let page: serde_json::Value = serde_json::from_slice(&page).expect("a page is JSON");
+    let mut runs = page["runs"].as_array()?.iter();
+    runs.find(|run| run["group"] == group)?["pid"].as_u64()
+}
+
+#[test]
+fn one_in_the_background_is_found_by_its_process_and_ended_by_a_signal() {
+    let (group, directory) = (OthersGroup::new(), scratch());
+    let report = directory.path().join("report.json");
+    let mut others = Others::start(&group.path);
+    let Output { stderr, .. } = detached(&group.name, &report, &["--required"]);
+    let said = String::from_utf8_lossy(&stderr);
+    let (_, said) = said.split_once("; kill ").expect("it says how it is ended");
+    let pid = said.trim_end().strip_suffix(" lets it go");
+    let pid: u64 = pid.and_then(|pid| pid.parse().ok()).expect("a process");
+    let mut seen = None;
+    eventually("it answers those who look", || {
+        seen = listed(&group.name);
+        seen.is_some()
+    });
+    assert_eq!(seen, Some(pid));
+
+    let sent = Command::new("kill").arg(pid.to_string()).status();
+    assert!(sent.expect("kill can be run").success());
+    eventually("its report is that of the end", || {
+        std::fs::read_to_string(&report).is_ok_and(|text| text.contains("\"status\": \"detached\""))
+    });
+    assert_ne!(others.ask("read /etc/shadow"), "", "no rule is left");
+    assert_eq!(others.end(), None);
+    assert_eq!(listed(&group.name), None);
+}

@@ -234,3 +234,47 @@ fn a_file_that_no_rule_is_about_is_opened_by_its_handle_and_told() {
         "{told:?}"
     );
 }
+
+/// Opens by its handle what the first argument names: itself by a pidfd, or a namespace that it is in; `none` where the kernel gives no handle
+/// of those.
+const OF_THE_KERNEL_BY_HANDLE: &str = "
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+EMPTY_PATH = 0x1000
+file = os.pidfd_open(os.getpid()) if sys.argv[1] == 'pidfd' else os.open('/proc/self/ns/' + sys.argv[1], os.O_RDONLY)
+handle, mount = ctypes.create_string_buffer((128).to_bytes(4, 'little'), 136), ctypes.c_int()
+for line in sys.stdin:
+    if not line.startswith('go'):
+        break
+    if libc.name_to_handle_at(file, b'', handle, ctypes.byref(mount), EMPTY_PATH) < 0:
+        print('none' if ctypes.get_errno() == errno.EOPNOTSUPP else ctypes.get_errno(), flush=True)
+    else:
+        again = libc.open_by_handle_at(file, handle, os.O_RDONLY)
+        print(again >= 0 and os.fstat(again).st_ino == os.fstat(file).st_ino, flush=True)
+";
+
+/// Such a file stands in no directory, and its handle leads past none.
+#[test]
+fn a_file_of_the_kernels_own_that_is_opened_by_its_handle_is_no_escape() {
+    for what in ["pidfd", "mnt", "net"] {
+        let place = scratch();
+        let lines = place.path().join("lines");
+        let group = OthersGroup::new();
+        let attached = Attached::to(
+            &["--cgroup", &group.name],
+            &["--events", lines.to_str().unwrap()],
+        );
+        let mut others = Others::start_with(&group.path, OF_THE_KERNEL_BY_HANDLE, &[what]);
+        let answer = others.ask("go");
+        assert!(["True", "none"].contains(&answer.as_str()), "{answer}");
+        assert_eq!(others.end(), None);
+        let (code, report, said) = attached.end();
+        assert_eq!(report["findings"], serde_json::json!([]), "{what}: {said}");
+        let ended = (code, report["verdict"].as_str());
+        assert_eq!(ended, (0, Some("clean")), "{what}: {said}");
+
+        let lines = std::fs::read_to_string(lines).unwrap();
+        let told = lines.matches("\"by_handle\":true").count();
+        assert_eq!(told, usize::from(answer == "True"), "{what}: {lines}");
+    }
+}

@@ -29,6 +29,47 @@ fn told(sinks: &[String], group: &OthersGroup, known: impl FnMut() -> bool) -> (
     (report, said)
 }
 
+/// As logrotate(8) moves a file away: each line is in one file and in no other.
+#[test]
+fn a_file_that_is_rotated_is_opened_anew_and_no_line_is_lost_or_told_twice() {
+    let (place, group) = (scratch(), OthersGroup::new());
+    let file = place.path().join("alerts.jsonl");
+    let rotated = ["1", "2"].map(|end| file.with_extension(format!("jsonl.{end}")));
+    let to = format!("file:{}", file.display());
+    let options = ["--mode", "observe", "--to", &to];
+    let attached = Attached::to(&["--cgroup", group.name()], &options);
+    let mut others = Others::start(group.path());
+    let paths = ["/etc/shadow", "/etc/gshadow", "/etc/shadow-"];
+    let mut lines_of = |path: &str| {
+        let done = others.ask(&format!("run cat {path} > /dev/null 2>&1"));
+        assert_ne!(done, "", "it lives on");
+        eventually("the file has it", || {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            text.contains(&format!("{path}\""))
+        });
+    };
+    lines_of(paths[0]);
+    std::fs::rename(&file, &rotated[0]).expect("it is the test's");
+    // Nobody has made another one.
+    lines_of(paths[1]);
+    std::fs::rename(&file, &rotated[1]).expect("it is the test's");
+    std::fs::write(&file, "").expect("a test can write");
+    lines_of(paths[2]);
+    assert_eq!(others.end(), None);
+    let (_, report, said) = attached.end();
+    let all = [&rotated[0], &rotated[1], &file].map(|file| lines(file));
+    for (lines, path) in all.iter().zip(paths) {
+        assert_eq!(lines[0]["violation"]["path"], path, "{said}");
+    }
+    let all = all.concat();
+    expect_same(&all, &report);
+    let sink = sink(&report, "file:");
+    assert_eq!(
+        (&sink["sent"], &sink["lost"]),
+        (&json!(all.len()), &json!(0))
+    );
+}
+
 /// Longer than other tests: the receiver that is gone is asked three times for each alert.
 #[test]
 fn receivers_of_an_attachment_have_what_the_report_says() {

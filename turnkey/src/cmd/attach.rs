@@ -88,7 +88,7 @@ impl RunObserver for Follower {
 
     fn attached(&mut self, attachment: &Attachment) {
         if !self.quiet {
-            tell_of_watch(attachment);
+            tell_of_watch(attachment, self.detached);
         }
         if self.detached {
             detach::tell_that_it_watches();
@@ -98,14 +98,18 @@ impl RunObserver for Follower {
     fn event(&mut self, _event: &Event) {}
 }
 
-fn tell_of_watch(attachment: &Attachment) {
+fn tell_of_watch(attachment: &Attachment, detached: bool) {
     let found = match attachment.found_count {
         0 => "no process is in it yet".to_owned(),
         1 => "1 process was there before".to_owned(),
         count => format!("{count} processes were there before"),
     };
+    let end = match detached {
+        true => format!("; kill {} lets it go", std::process::id()),
+        false => String::new(),
+    };
     output::text(&format!(
-        "turnkey: watching {}; {found}\n",
+        "turnkey: watching {}; {found}{end}\n",
         attachment.group
     ));
 }

@@ -58,6 +58,8 @@ struct TopPage {
 struct TopRun {
     /// The user whose run it is: who started it, or for whom root makes it.
     uid: u32,
+    /// The process of its turnkey. The kernel tells it: a run could name anybody's, which is then ended in its place.
+    pid: u32,
     /// The part of one processor, since the look before; of the whole life at the first look.
     cpu_percent: Option<f64>,
     #[serde(flatten)]
@@ -81,7 +83,7 @@ impl Looks {
         };
         for first in look.states {
             match state(&first.run, &first.line) {
-                Some(state) => page.runs.push(self.run(first.uid, state)),
+                Some(state) => page.runs.push(self.run((first.uid, first.pid), state)),
                 None => page.silent.push(first.run),
             }
         }
@@ -95,7 +97,7 @@ impl Looks {
         Ok(page)
     }
 
-    fn run(&self, uid: u32, state: LiveState) -> TopRun {
+    fn run(&self, (uid, pid): (u32, u32), state: LiveState) -> TopRun {
         let (age, used) = self.before.get(&state.run).copied().unwrap_or_default();
         let time = (state.age_seconds - age).max(0.001);
         let percent = |now: f64| 100.0 * (now - used).max(0.0) / time;
@@ -103,6 +105,7 @@ impl Looks {
         let served = state.served.filter(|_| uid == 0);
         TopRun {
             uid: served.unwrap_or(uid),
+            pid,
             cpu_percent: state.cpu_seconds.map(percent),
             state,
         }
@@ -133,11 +136,20 @@ mod tests {
     #[test]
     fn the_share_of_a_processor_is_that_since_the_look_before() {
         let mut looks = Looks::default();
-        assert_eq!(looks.run(0, told("a", 10.0, 5.0)).cpu_percent, Some(50.0));
+        assert_eq!(
+            looks.run((0, 7), told("a", 10.0, 5.0)).cpu_percent,
+            Some(50.0)
+        );
         looks.before.insert("a".to_owned(), (10.0, 5.0));
-        assert_eq!(looks.run(0, told("a", 12.0, 7.0)).cpu_percent, Some(100.0));
+        assert_eq!(
+            looks.run((0, 7), told("a", 12.0, 7.0)).cpu_percent,
+            Some(100.0)
+        );
         // One that went back, as where a group was made anew, has used nothing.
-        assert_eq!(looks.run(0, told("a", 12.0, 1.0)).cpu_percent, Some(0.0));
+        assert_eq!(
+            looks.run((0, 7), told("a", 12.0, 1.0)).cpu_percent,
+            Some(0.0)
+        );
     }
 
     #[test]
@@ -147,10 +159,10 @@ mod tests {
             served: Some(4242),
             ..told("a", 1.0, 1.0)
         };
-        assert_eq!(looks.run(0, served()).uid, 4242);
-        assert_eq!(looks.run(0, told("a", 1.0, 1.0)).uid, 0, "root's own");
+        assert_eq!(looks.run((0, 7), served()).uid, 4242);
+        assert_eq!(looks.run((0, 7), told("a", 1.0, 1.0)).uid, 0, "root's own");
         assert_eq!(
-            looks.run(1000, served()).uid,
+            looks.run((1000, 7), served()).uid,
             1000,
             "nobody else may say so"
         );

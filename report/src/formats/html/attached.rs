@@ -26,7 +26,12 @@ fn facts(attached: &Attachment) -> Markup {
         true => "was to be killed",
         false => "was to live on",
     };
+    let blinded = match &attached.interference {
+        None => "by nobody".to_owned(),
+        Some(found) => format!("{}, noticed at {}", found.what, found.noticed),
+    };
     let facts = [
+        ("Blinded", blinded),
         ("Watched since", attached.since.clone()),
         ("Watched for", seconds(watched)),
         ("Groups below", attached.groups_below.to_string()),

@@ -115,6 +115,7 @@ mod tests {
     #[test]
     fn columns_stand_below_their_heads() {
         let run = TopRun {
+            pid: 7,
             uid: 1000,
             cpu_percent: Some(99.6),
             state: told("6a1-2b", 61.0, 1.0),
@@ -133,6 +134,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_has_room_for_the_command() {
         let run = TopRun {
+            pid: 7,
             uid: 1000,
             cpu_percent: Some(99.6),
             state: told("6612742ceb659-36c7", 61.0, 1.0),
@@ -159,6 +161,7 @@ mod tests {
         for state in [state, in_group] {
             let run = TopRun {
                 uid: 0,
+                pid: 7,
                 cpu_percent: None,
                 state,
             };
