@@ -168,6 +168,13 @@ impl Rules {
         self
     }
 
+    /// The same for groups of others, in which no filter keeps a call from the kernel: a hook is asked whatever the policy lets through.
+    #[must_use]
+    pub(crate) fn unfiltered(mut self) -> Self {
+        self.reachable = AttemptKind::ALL.iter().copied().collect();
+        self
+    }
+
     /// Says what was found at the [watched paths](Self::watched_paths), in their order.
     pub fn know(&mut self, found: &[Option<FileId>]) {
         if !self.watched.is_empty() {

@@ -4,6 +4,7 @@ mod allowance;
 mod blinded;
 mod detached;
 mod killed;
+mod kinds;
 mod limits;
 mod no_descriptors;
 mod other_ways;

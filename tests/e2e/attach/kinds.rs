@@ -1,0 +1,72 @@
+//! Calls that a rule speaks of by their kind: where BPF LSM can refuse one, it does, though an attachment has no filter that says which
+//! calls there are.
+
+use turnkey_expectations::expected;
+use turnkey_tests::scratch;
+
+use super::{Attached, Others, OthersGroup, broken};
+
+expected!(on[ORDINARY_6_12]);
+
+const DENIED: &str = r#"schema = "turnkey.profile/v1"
+name = "kinds"
+description = "Refuses tools of the kernel"
+[network]
+mode = "host"
+why = "an attachment makes none"
+[enforcement]
+required = ["monitor"]
+[[rule]]
+id = "kernel-tool"
+on = ["bpf", "keyring", "namespace"]
+action = "deny"
+severity = "high"
+why = "nobody here needs them"
+"#;
+
+/// Makes a map, a key and a user namespace when asked to, and says what came of each: a number of the kernel's.
+const MAKES: &str = "
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    result = libc.syscall(number, *arguments)
+    return 'made' if result >= 0 else os.strerror(ctypes.get_errno())
+print('ready', flush=True)
+for line in sys.stdin:
+    if line.strip() == 'end':
+        break
+    attributes = ctypes.create_string_buffer(struct.pack('IIIII', 2, 4, 4, 1, 0), 120)
+    made = [call(321, 0, attributes, len(attributes))]
+    made.append(call(248, b'user', b'turnkey-test', b'x', 1, -1))
+    made.append(call(272, 0x10000000))
+    print(*made, sep=', ', flush=True)
+";
+
+/// A map, a key and a namespace.
+#[test]
+fn a_call_of_a_denied_kind_makes_nothing_and_its_caller_goes_on() {
+    let (group, place) = (OthersGroup::new(), scratch());
+    let profile = place.path().join("kinds.toml");
+    std::fs::write(&profile, DENIED).expect("a test can write its own directory");
+    let profile = profile.display().to_string();
+    let start = || {
+        let mut others = Others::start_with(&group.path, MAKES, &[]);
+        assert_eq!(others.line(), "ready");
+        others
+    };
+    let mut control = start();
+    assert_eq!(control.ask("all"), "made, made, made", "the control");
+    control.end();
+    let mut others = start();
+    let attached = Attached::to(&["--cgroup", &group.name], &["--profile", &profile]);
+    let refused = others.ask("all");
+    assert_eq!(others.end(), None, "it went on");
+    attached.let_go();
+    let (_, report, said) = attached.end();
+    let refused: Vec<&str> = refused.split(", ").collect();
+    let all = refused
+        .iter()
+        .all(|word| ["Operation not permitted", "Permission denied"].contains(word));
+    assert!(all && refused.len() == 3, "{refused:?}: {said}");
+    assert_eq!(broken(&report), ["kernel-tool"; 3], "{said}");
+}
