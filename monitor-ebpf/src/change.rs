@@ -18,6 +18,7 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
+use crate::entry;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
@@ -32,10 +33,38 @@ pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
 
-/// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
+/// Where no hook tells what an act was on, and the run has made symlinks: notes whether its name in the text leads where it says.
 #[inline(always)]
-fn look_up(scratch: &mut Scratch, jail: JailCell, task: u64, name: Name) -> (u32, u32) {
-    let length = read::user_text(scratch, name.path);
+fn look_for_symlinks(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (directory, length, follows): (i32, u32, u64),
+) {
+    if jail.has_hooks() || jail.aliased().get() == 0 {
+        return;
+    }
+    let end = entry::End {
+        follows,
+        is_nowhere: 0,
+    };
+    let trusted = entry::leads_straight(scratch, task, directory, (length, end));
+    scratch.cursor.trusted = trusted;
+}
+
+/// Reads a name to the start of the text: its length, and the state of the automaton that it ends in. `follows`: 1, when what a symlink
+/// at its end leads to is meant; of looks, rules see the text alone.
+#[inline(always)]
+fn look_up(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (name, follows, is_look): (Name, u64, bool),
+) -> (u32, u32) {
+    let length = read::user_text(scratch, name.path).forget(scratch);
+    if !is_look {
+        look_for_symlinks(scratch, jail, task, (name.directory, length, follows));
+    }
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     (length, state)
 }
@@ -59,6 +88,12 @@ fn look_up_new(
         read::user_text(scratch, name.path)
     };
     let length = length.forget(scratch);
+    // Nobody was there yet where a symlink leads.
+    if is_aim {
+        scratch.cursor.trusted &= jail.hook_bit();
+    } else {
+        look_for_symlinks(scratch, jail, task, (name.directory, length, 0));
+    }
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     // A symlink that was not made leads nowhere.
     let result = scratch.result();
@@ -369,7 +404,9 @@ pub fn leave(
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {
-        look_up(scratch, jail, who.task, asked.object)
+        let follows = u64::from(asked.is_followed(regs));
+        let is_look = asked.kind == kind::LOOK;
+        look_up(scratch, jail, who.task, (asked.object, follows, is_look))
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
