@@ -110,7 +110,7 @@ impl Symlinks {
         (path.first() == Some(&b'/')).then(|| self.lead(path, false))
     }
 
-    /// Where a path leads through these symlinks; with `to_the_end` also by one that it ends in.
+    /// The place that a path leads to through these symlinks; with `to_the_end` also by one that it ends in.
     fn lead(&self, path: &[u8], to_the_end: bool) -> Vec<u8> {
         let mut left: Vec<Vec<u8>> = components(path).map(<[u8]>::to_vec).rev().collect();
         let mut reached: Vec<u8> = Vec::new();
@@ -180,20 +180,17 @@ impl Symlinks {
         Some(event)
     }
 
-    /// True when a rename, or a link(2), is by names that lead past no link of the kernel's own, and each symlink of the run is known.
+    /// True when the names of a rename or a link lead past no link of the kernel's own, and each symlink of the run is known.
     #[must_use]
-    pub fn knows_move(&self, event: &Event) -> bool {
+    pub fn knows_names(&self, event: &Event) -> bool {
         let Kind::Change {
-            on,
             object,
             new: Some(new),
-            call,
             ..
         } = &event.kind
         else {
             return false;
         };
-        let is_move = *on == AttemptKind::Rename || syscalls::name(call.nr) == Some("link");
         let names = [object.bytes.as_slice(), new];
         let is_plain = names.iter().all(|name| {
             let is_kernels = name.starts_with(b"/proc") || name.starts_with(b"/dev");
@@ -208,8 +205,7 @@ impl Symlinks {
             let path = self.lead(path, true);
             path.starts_with(b"/proc") || path.starts_with(b"/dev")
         };
-        is_move
-            && is_plain
+        is_plain
             && !self.is_full
             && !object.unreadable
             && ![object.path(), beside.path()]
@@ -217,7 +213,7 @@ impl Symlinks {
                 .any(|path| leads_to_kernels(path))
     }
 
-    /// True when such a move is certainly of no symlink of the run, and of no directory that has one.
+    /// True when such a rename, or a link that follows no symlink, is certainly of no symlink of the run, and of no directory that has one.
     #[must_use]
     pub fn moves_none(&self, event: &Event) -> bool {
         let Kind::Change {
@@ -235,7 +231,7 @@ impl Symlinks {
         };
         // Of an exchange, what was by the new name has moved as well.
         let of_both = syscalls::name(call.nr) == Some("renameat2");
-        !may_be(&object.bytes) && !(of_both && may_be(new))
+        !follows(*call) && !(may_be(&object.bytes) || of_both && may_be(new))
     }
 }
 
@@ -246,13 +242,16 @@ pub fn makes_symlink(call: NamingCall) -> bool {
 }
 
 /// True for a call that certainly follows a symlink at the end of its path.
-fn follows(call: NamingCall) -> bool {
+#[must_use]
+pub fn follows(call: NamingCall) -> bool {
     const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+    const AT_SYMLINK_FOLLOW: u64 = 0x400;
     match syscalls::name(call.nr) {
         Some(
             "truncate" | "chmod" | "fchmodat" | "chown" | "utime" | "utimes" | "futimesat"
             | "setxattr" | "removexattr",
         ) => true,
+        Some("linkat") => call.args[4] & AT_SYMLINK_FOLLOW != 0,
         Some("fchownat") => call.args[4] & AT_SYMLINK_NOFOLLOW == 0,
         _ => false,
     }

@@ -33,7 +33,8 @@ pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
 
-/// Where no hook tells what an act was on, and the run has made symlinks: notes whether its name in the text leads where it says.
+/// Notes whether a name in the text leads where it says, of an act of which no hook tells what it was on, in a run that has made
+/// symlinks.
 #[inline(always)]
 fn look_for_symlinks(
     scratch: &mut Scratch,
@@ -560,14 +561,16 @@ fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
     verdict
 }
 
-/// The second, third and fifth argument, when one of them is a mode, an owner or what a look asks for, or the filter may have answered because of one.
+/// The second, third and fifth argument, when one of them is a mode, an owner, what a look asks for or whether a link follows, or the filter may have answered because of one.
 /// Branch-free, so that the verifier does not fork states.
 #[inline(always)]
 fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
     const EPERM: i64 = -1;
     const EINVAL: i64 = -22;
     let differs = |errno: i64| verifier::is_some((result ^ errno) as u64);
-    let is_other = verifier::is_some(on ^ on::CHMOD) & verifier::is_some(on ^ on::STAT);
+    let is_other = verifier::is_some(on ^ on::CHMOD)
+        & verifier::is_some(on ^ on::STAT)
+        & verifier::is_some(on ^ on::LINK);
     let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
     [
         read::register(regs, offset!(regs_si)).long() & mask,

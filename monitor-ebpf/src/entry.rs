@@ -52,7 +52,7 @@ const WRITTEN: u32 = 1;
 const ENTRIES: u32 = 2;
 /// Looks whether more is written behind a component that is not among them.
 const BEHIND: u32 = 3;
-/// Nothing is: the last component is not there.
+/// The last component is not there, and no other is written behind it.
 const NOT_THERE: u32 = 4;
 
 struct Walk<'a> {

@@ -85,7 +85,7 @@ struct ViolationKey {
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     count: u64,
-    /// Those of them that only prepared something.
+    /// How many of them only prepared something.
     prepared: u64,
     /// The place of the rule in the order of first violations.
     order: usize,
@@ -181,7 +181,9 @@ impl Aggregator {
             self.asked.note(&who, &act.object);
         }
         let speaks = |decision: &Decision| decision.action != RuleAction::Allow;
-        if let Some(decision) = decision.filter(speaks) {
+        let decision = decision.filter(speaks);
+        let decision = decision.filter(|_| weight == Weight::Whole || followed.is_none());
+        if let Some(decision) = decision {
             return self.violation((event, process), &act, decision, weight);
         }
         let followed = followed?;

@@ -3,7 +3,7 @@
 
 use super::act::accesses;
 use super::unknown::of_rules;
-use turnkey_facts::symlinks::{Symlinks, makes_symlink};
+use turnkey_facts::symlinks::{Symlinks, follows, makes_symlink};
 use turnkey_facts::{Decision, Event, Kind, NamingCall};
 use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, RuleAction, decide, syscalls};
 
@@ -12,9 +12,9 @@ use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, RuleAction, decide,
 pub enum Weight {
     /// As the rule says.
     Whole,
-    /// Nothing happened to what the rule guards.
+    /// The file that the rule guards is as it was.
     Preparation,
-    /// Nothing that the rule is about was done or prepared.
+    /// No act on a file of the rule was done or prepared.
     Nothing,
 }
 
@@ -26,6 +26,7 @@ pub fn weight(rules: &[Rule], symlinks: &Symlinks, event: &Event, is_whole: bool
             object,
             new,
             call,
+            errno,
             ..
         },
         Some(decision),
@@ -53,21 +54,19 @@ pub fn weight(rules: &[Rule], symlinks: &Symlinks, event: &Event, is_whole: bool
             Weight::Whole
         };
     }
-    if !decision.file_unknown || *on != AttemptKind::Rename && *on != AttemptKind::Link {
+    if !decision.file_unknown || !matches!(on, AttemptKind::Rename | AttemptKind::Link) {
         return Weight::Whole;
     }
     let is_free = |name: &[u8]| decides(rules, *on, (name, &[OpenAccess::Write])).is_none();
-    let names = [Some(object.path()), new.clone()];
-    if !is_whole
-        || !symlinks.knows_move(event)
-        || !names.into_iter().flatten().all(|name| is_free(&name))
-    {
+    let mut names = [Some(object.path()), new.clone()].into_iter().flatten();
+    if !is_whole || !symlinks.knows_names(event) || !names.all(|name| is_free(&name)) {
         return Weight::Whole;
     }
-    if symlinks.moves_none(event) {
-        Weight::Nothing
-    } else {
-        Weight::Preparation
+    match symlinks.moves_none(event) {
+        true => Weight::Nothing,
+        // No profile lets a link follow a symlink. What would have been linked may be one from before the run.
+        false if follows(*call) && *errno == 0 => Weight::Whole,
+        false => Weight::Preparation,
     }
 }
 

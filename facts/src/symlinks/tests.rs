@@ -4,6 +4,7 @@ use super::*;
 use crate::event::Task;
 
 const CHMOD: u32 = 90;
+const LINK_AT: u32 = 265;
 const CHOWN_AT: u32 = 260;
 const SYMLINK: u32 = 88;
 const RENAME: u32 = 82;
@@ -105,6 +106,29 @@ fn a_call_that_may_not_follow_its_last_symlink_is_about_that() {
 }
 
 #[test]
+fn an_open_that_failed_is_of_where_its_name_leads() {
+    let known = after(&[symlink("x", "/etc/passwd")]);
+    let opened = |flags: u32, errno: i32| {
+        let mut event = event(AttemptKind::Chmod, CHMOD, "x", None);
+        let Kind::Change { object: raw, .. } = event.kind else {
+            return None;
+        };
+        event.kind = Kind::Open {
+            file: None,
+            raw,
+            flags,
+            by_handle: false,
+            errno,
+        };
+        known.followed(&event)
+    };
+    const WRITE_ONLY: u32 = 1;
+    assert!(opened(WRITE_ONLY, 13).is_some());
+    assert_eq!(opened(WRITE_ONLY | NO_FOLLOW, 40), None);
+    assert_eq!(opened(WRITE_ONLY, 0), None, "the kernel knows which it was");
+}
+
+#[test]
 fn symlinks_go_with_their_names_and_end_with_them() {
     let made = symlink("t/x", "/etc/passwd");
     let at = |events: &[Event], path: &str| {
@@ -125,7 +149,8 @@ fn symlinks_go_with_their_names_and_end_with_them() {
 #[test]
 fn a_move_is_of_no_symlink_only_where_all_are_known() {
     let made = [symlink("t/x", "a"), symlink("dl", "d")];
-    let none = |known: &Symlinks, event: &Event| known.knows_move(event) && known.moves_none(event);
+    let none =
+        |known: &Symlinks, event: &Event| known.knows_names(event) && known.moves_none(event);
     let known = after(&made);
     assert!(none(&known, &renamed("plain", "dl/n")));
     for (old, new) in [
@@ -138,6 +163,12 @@ fn a_move_is_of_no_symlink_only_where_all_are_known() {
     ] {
         assert!(!none(&known, &renamed(old, new)), "{old} to {new}");
     }
+    let mut linked = event(AttemptKind::Link, LINK_AT, "plain", Some("dl/n"));
+    assert!(none(&known, &linked));
+    if let Kind::Change { call, .. } = &mut linked.kind {
+        call.args[4] = 0x400;
+    }
+    assert!(!none(&known, &linked), "it may follow one from before");
     let exchanged = event(AttemptKind::Rename, RENAME_AT_2, "plain", Some("t/x"));
     assert!(!none(&known, &exchanged), "the other one is a symlink");
     let again = [&made[..], &[renamed("t/x", "z")]].concat();

@@ -20,6 +20,7 @@ fn a_symlink_to_what_a_rule_guards_is_a_preparation_at_most() {
         "os.symlink('/etc', 'x'); os.symlink('/var/log', 'logs'); os.remove('logs')",
         "os.symlink('/etc/shadow', 'a'); os.symlink('/root/.ssh/id_rsa', 'b'); os.symlink('/etc/ld.so.preload', 'c')",
         "os.symlink('../etc/passwd', 'x'); os.mkdir('d'); os.rename('x', 'd/x')",
+        "open('f', 'w').close(); os.link('f', 'g'); os.symlink('f', 's'); os.system('cp -rl g h')",
     ] {
         let ran = Run::new().python(&format!("import os; {program}"));
         ran.expect_code(0);
@@ -35,7 +36,9 @@ fn a_symlink_to_what_a_rule_guards_is_a_preparation_at_most() {
 
 #[test]
 fn what_follows_a_symlink_counts_for_what_it_leads_to() {
-    let tried = "import os
+    let tried = "import ctypes, os
+def linked(name):
+    ctypes.CDLL(None).linkat(-100, name.encode(), -100, b'second', 0x400)
 def tried(act, *given):
     try: act(*given)
     except OSError as error: print(error)
@@ -48,6 +51,7 @@ def tried(act, *given):
         "os.mkdir('d'); os.symlink('/etc/passwd', 'd/x'); os.rename('d', 'e'); tried(os.truncate, 'e/x', 0)",
         "os.symlink('/etc', 'x'); tried(os.rename, 'x/passwd', 'x/old')",
         "os.symlink('/etc/passwd', 'x'); tried(open, 'x', 'a')",
+        "os.symlink('/etc/passwd', 'x'); tried(linked, 'x')",
     ] {
         let ran = Run::new().python(&format!("{tried}{program}"));
         ran.expect(ran.at("/verdict") == "violated", program);
@@ -69,12 +73,12 @@ fn a_rename_behind_a_symlink_is_of_what_it_moves() {
     let program = "import os
 os.symlink('s1', 'new'); os.mkdir('d'); os.symlink('d', 'dl')
 open('plain', 'w').close(); os.rename('plain', 'dl/n')
-os.chmod('dl/n', 0o600); os.mkdir('e'); os.rename('e', 'dl/e'); os.link('dl/n', 'dl/m')
+os.chmod('dl/n', 0o600); os.mkdir('e'); os.rename('e', 'dl/e'); os.link('dl/n', 'dl/m'); os.link('d/n', 'dl/o', follow_symlinks=False)
 print(sorted(os.listdir('d')))";
     let ran = Run::new().python(program);
     ran.expect_code(0);
     ran.expect(
-        ran.stdout == "['e', 'm', 'n']\n",
+        ran.stdout == "['e', 'm', 'n', 'o']\n",
         "the control: all is done",
     );
     ran.expect(ran.violations().is_empty(), "nothing is told of it");
