@@ -231,7 +231,7 @@ impl Symlinks {
         };
         // Of an exchange, what was by the new name has moved as well.
         let of_both = syscalls::name(call.nr) == Some("renameat2");
-        !follows(*call) && !(may_be(&object.bytes) || of_both && may_be(new))
+        !(follows(*call) || may_be(&object.bytes) || of_both && may_be(new))
     }
 }
 
