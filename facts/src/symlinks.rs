@@ -16,10 +16,10 @@ const NO_FOLLOW: u32 = 0o400_000;
 /// Symlinks that one path is followed through, as by the kernel.
 const HOPS: usize = 40;
 
-/// What is known of the symlinks of a run.
+/// The symlinks that a run has made, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Symlinks {
-    /// Where each leads, as it holds it, by its own path.
+    /// The text that each holds, by its own path.
     aims: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Names that a symlink has ever had in its directory, or a directory on the way to one.
     names: BTreeSet<Vec<u8>>,
@@ -76,7 +76,7 @@ impl Symlinks {
             makes_symlink(call) || matches!(on, AttemptKind::Rename | AttemptKind::Link);
     }
 
-    /// What was by the old name, and below it, is by the new one, too: of an exchange and a link both are true, and what is no more
+    /// Takes what was by the old name, and below it, to the new one: of an exchange and a link both are true, and what is no more
     /// there leads nowhere.
     fn move_to(&mut self, on: AttemptKind, old: &[u8], new: &[u8]) {
         let moved = |path: &[u8]| {

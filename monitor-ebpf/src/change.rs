@@ -18,40 +18,19 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
-use crate::entry;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
 use crate::path::{self, Place, Resolved};
-use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::read::{self, JailCell, Scratch, UNREADABLE};
 use crate::verifier::{self, Forget};
 
 use arguments::{Arguments, Name, arguments, effect};
-use moves::{find_new, find_old};
+use moves::{find_new, find_old, look_for_symlinks};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
-
-/// Notes whether a name in the text leads where it says, of an act of which no hook tells what it was on, in a run that has made
-/// symlinks.
-#[inline(always)]
-fn look_for_symlinks(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    task: u64,
-    (directory, length, follows): (i32, u32, u64),
-) {
-    if jail.has_hooks() || jail.aliased().get() == 0 {
-        return;
-    }
-    let end = entry::End {
-        follows,
-        is_nowhere: 0,
-    };
-    let trusted = entry::leads_straight(scratch, task, directory, (length, end));
-    scratch.cursor.trusted = trusted;
-}
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in. `follows`: 1, when what a symlink
 /// at its end leads to is meant; of looks, rules see the text alone.
@@ -506,7 +485,7 @@ pub fn leave(
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
-    scratch.record.args = told_arguments(regs, result, asked.on);
+    scratch.record.args = arguments::told_arguments(regs, result, asked.on);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
 }
@@ -559,24 +538,6 @@ fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
     }
     left.set(before - 1);
     verdict
-}
-
-/// The second, third and fifth argument, when one of them is a mode, an owner, what a look asks for or whether a link follows, or the filter may have answered because of one.
-/// Branch-free, so that the verifier does not fork states.
-#[inline(always)]
-fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
-    const EPERM: i64 = -1;
-    const EINVAL: i64 = -22;
-    let differs = |errno: i64| verifier::is_some((result ^ errno) as u64);
-    let is_other = verifier::is_some(on ^ on::CHMOD)
-        & verifier::is_some(on ^ on::STAT)
-        & verifier::is_some(on ^ on::LINK);
-    let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
-    [
-        read::register(regs, offset!(regs_si)).long() & mask,
-        read::register(regs, offset!(regs_dx)).long() & mask,
-        read::register(regs, offset!(regs_r8)).long() & mask,
-    ]
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

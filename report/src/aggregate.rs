@@ -24,8 +24,7 @@ use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
 use super::stopper::{Attribution, Outcome, Stopper};
-use super::table::Table;
-use super::unknown;
+use super::{table::Table, unknown};
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
 const FILES: usize = 4096;
@@ -35,8 +34,6 @@ const ADDRESSES: usize = 1024;
 const CALLS: usize = 4096;
 /// Rows of `violations`.
 const VIOLATIONS: usize = 256;
-/// The most that it weighs to give what a rule guards another name.
-const PREPARED: Severity = Severity::Low;
 
 /// Takes in events, in their order, and keeps what the report will say.
 #[derive(Debug)]
@@ -85,7 +82,7 @@ struct ViolationKey {
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     count: u64,
-    /// How many of them only prepared something.
+    /// The number of those that only prepared something.
     prepared: u64,
     /// The place of the rule in the order of first violations.
     order: usize,
@@ -181,8 +178,8 @@ impl Aggregator {
             self.asked.note(&who, &act.object);
         }
         let speaks = |decision: &Decision| decision.action != RuleAction::Allow;
-        let decision = decision.filter(speaks);
-        let decision = decision.filter(|_| weight == Weight::Whole || followed.is_none());
+        let is_own = weight == Weight::Whole || followed.is_none();
+        let decision = decision.filter(|one| speaks(one) && is_own);
         if let Some(decision) = decision {
             return self.violation((event, process), &act, decision, weight);
         }
@@ -354,10 +351,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         time: String::new(),
         count: 1,
         rule: rule.id.clone(),
-        severity: match key.is_prepared {
-            true => rule.severity.min(PREPARED),
-            false => rule.severity,
-        },
+        severity: preparation::severity(rule, key.is_prepared),
         technique: rule.technique.clone(),
         action: key.action,
         on: key.on,
@@ -434,8 +428,8 @@ fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
     let mut ordered: Vec<_> = tallies.iter().collect();
     ordered.sort_by_key(|(_, tally)| tally.order);
     let is_prepared = |tally: &Tally| tally.count == tally.prepared;
-    let first = ordered.iter().find(|(_, tally)| is_prepared(tally));
-    let first = first.map(|(index, _)| **index);
+    let mut prepared = ordered.iter().filter(|(_, tally)| is_prepared(tally));
+    let first = prepared.next().map(|(index, _)| **index);
     let finding = |(index, tally): (&usize, &Tally)| {
         let rule = rules.get(*index)?;
         let (id, reason) = (rule.id.clone(), rule.why.clone());
@@ -444,7 +438,7 @@ fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
             severity: match is_prepared(tally) {
                 false => rule.severity,
                 // A tree with symlinks to many files is one preparation.
-                true if first == Some(*index) => rule.severity.min(PREPARED),
+                true if first == Some(*index) => preparation::severity(rule, true),
                 true => Severity::Info,
             },
             score: 0,

@@ -5,7 +5,9 @@ use super::act::accesses;
 use super::unknown::of_rules;
 use turnkey_facts::symlinks::{Symlinks, follows, makes_symlink};
 use turnkey_facts::{Decision, Event, Kind, NamingCall};
-use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, RuleAction, decide, syscalls};
+use turnkey_policy::{
+    Attempt, AttemptKind, OpenAccess, Rule, RuleAction, Severity, decide, syscalls,
+};
 
 /// The weight of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,5 +142,13 @@ fn own_kind(on: AttemptKind, call: NamingCall) -> AttemptKind {
         Some("utime" | "utimes" | "futimesat" | "utimensat") => AttemptKind::Utimens,
         Some("setxattr" | "lsetxattr" | "removexattr" | "lremovexattr") => AttemptKind::Xattr,
         _ => on,
+    }
+}
+
+/// The severity of a violation: one that only gives what a rule guards another name is low at most.
+pub fn severity(rule: &Rule, is_prepared: bool) -> Severity {
+    match is_prepared {
+        true => rule.severity.min(Severity::Low),
+        false => rule.severity,
     }
 }

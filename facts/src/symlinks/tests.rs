@@ -1,4 +1,4 @@
-//! Where names lead through the symlinks of a run.
+//! Paths that names lead to through the symlinks of a run.
 
 use super::*;
 use crate::event::Task;
