@@ -39,6 +39,7 @@ use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 use act::ObservedAct;
 use process_state::ProcessState;
 use turnkey_facts::Event;
+use turnkey_facts::symlinks::Symlinks;
 
 pub use exhaustion::End;
 pub use path_classes::{PathClasses, Reach, SECRETS, Traits, is_system, telling_directory};
@@ -117,6 +118,7 @@ pub trait Detector: std::fmt::Debug {
 #[derive(Debug)]
 pub struct BehaviourEngine {
     state: ProcessState,
+    symlinks: Symlinks,
     detectors: Vec<Box<dyn Detector + Send>>,
     responses: BTreeMap<Behaviour, BehaviourResponse>,
     found: BTreeMap<Behaviour, Found>,
@@ -154,6 +156,7 @@ impl BehaviourEngine {
                 Box::new(listing::FileDiscovery::new(policy)),
                 Box::new(accounts::AccountDiscovery),
             ],
+            symlinks: Symlinks::default(),
             responses: all.map(|one| (*one, policy.response(*one))).collect(),
             found: BTreeMap::new(),
             order: Vec::new(),
@@ -162,6 +165,9 @@ impl BehaviourEngine {
 
     /// Takes in the next event; whether the jail is to die of what it completes.
     pub fn take_event(&mut self, event: &Event) -> bool {
+        let followed = self.symlinks.followed(event);
+        self.symlinks.note(event);
+        let event = followed.as_ref().unwrap_or(event);
         let act = ObservedAct::from_event(event, &mut self.state);
         let mut sightings = Vec::new();
         for detector in &mut self.detectors {

@@ -64,7 +64,7 @@ pub struct Decision {
 pub struct NamingCall {
     /// The number in the table of the architecture.
     pub nr: u32,
-    /// The arguments by their index, in a call that failed with `EPERM` or `EINVAL`, that sets a mode or an owner, or that looks. Only those are
+    /// The arguments by their index, in a call that failed with `EPERM` or `EINVAL`, that sets a mode or an owner, that links or that looks. Only those are
     /// known that a filter looks at: the second, the third and the fifth. All others are zero.
     pub args: [u64; 6],
 }

@@ -17,6 +17,7 @@ pub mod export;
 mod outcome;
 mod passage;
 mod sinkhole;
+pub mod symlinks;
 
 pub use event::*;
 pub use evidence::{ByKind, Evidence, Outsider};

@@ -22,20 +22,29 @@ use crate::identity;
 use crate::network::EBADF;
 use crate::open;
 use crate::path::{self, Place, Resolved};
-use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::read::{self, JailCell, Scratch, UNREADABLE};
 use crate::verifier::{self, Forget};
 
 use arguments::{Arguments, Name, arguments, effect};
-use moves::{find_new, find_old};
+use moves::{find_new, find_old, look_for_symlinks};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
 
-/// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
+/// Reads a name to the start of the text: its length, and the state of the automaton that it ends in. `follows`: 1, when what a symlink
+/// at its end leads to is meant; of looks, rules see the text alone.
 #[inline(always)]
-fn look_up(scratch: &mut Scratch, jail: JailCell, task: u64, name: Name) -> (u32, u32) {
-    let length = read::user_text(scratch, name.path);
+fn look_up(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (name, follows, is_look): (Name, u64, bool),
+) -> (u32, u32) {
+    let length = read::user_text(scratch, name.path).forget(scratch);
+    if !is_look {
+        look_for_symlinks(scratch, jail, task, (name.directory, length, follows));
+    }
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     (length, state)
 }
@@ -59,6 +68,12 @@ fn look_up_new(
         read::user_text(scratch, name.path)
     };
     let length = length.forget(scratch);
+    // Nobody was there yet where a symlink leads.
+    if is_aim {
+        scratch.cursor.trusted &= jail.hook_bit();
+    } else {
+        look_for_symlinks(scratch, jail, task, (name.directory, length, 0));
+    }
     let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
     // A symlink that was not made leads nowhere.
     let result = scratch.result();
@@ -369,7 +384,9 @@ pub fn leave(
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {
-        look_up(scratch, jail, who.task, asked.object)
+        let follows = u64::from(asked.is_followed(regs));
+        let is_look = asked.kind == kind::LOOK;
+        look_up(scratch, jail, who.task, (asked.object, follows, is_look))
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
@@ -468,7 +485,7 @@ pub fn leave(
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
-    scratch.record.args = told_arguments(regs, result, asked.on);
+    scratch.record.args = arguments::told_arguments(regs, result, asked.on);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
 }
@@ -521,22 +538,6 @@ fn advised(jail: JailCell, verdict: Verdict, result: i64) -> Verdict {
     }
     left.set(before - 1);
     verdict
-}
-
-/// The second, third and fifth argument, when one of them is a mode, an owner or what a look asks for, or the filter may have answered because of one.
-/// Branch-free, so that the verifier does not fork states.
-#[inline(always)]
-fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
-    const EPERM: i64 = -1;
-    const EINVAL: i64 = -22;
-    let differs = |errno: i64| verifier::is_some((result ^ errno) as u64);
-    let is_other = verifier::is_some(on ^ on::CHMOD) & verifier::is_some(on ^ on::STAT);
-    let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
-    [
-        read::register(regs, offset!(regs_si)).long() & mask,
-        read::register(regs, offset!(regs_dx)).long() & mask,
-        read::register(regs, offset!(regs_r8)).long() & mask,
-    ]
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

@@ -50,6 +50,10 @@ const MOUNTS: u32 = 0;
 const WRITTEN: u32 = 1;
 /// Looks for a component among the directory's entries.
 const ENTRIES: u32 = 2;
+/// Looks whether more is written behind a component that is not among them.
+const BEHIND: u32 = 3;
+/// The last component is not there, and no other is written behind it.
+const NOT_THERE: u32 = 4;
 
 struct Walk<'a> {
     scratch: &'a mut Scratch,
@@ -62,7 +66,8 @@ impl Step for Walk<'_> {
         match course.stage {
             MOUNTS => course.look_at_mount(),
             WRITTEN => course.look_at_component(),
-            _ => course.look_at_entry(),
+            ENTRIES => course.look_at_entry(),
+            _ => course.look_behind(),
         }
     }
 }
@@ -162,7 +167,8 @@ impl Course {
     #[inline(always)]
     fn look_at_entry(&mut self) -> bool {
         if self.is_at_end() {
-            return false;
+            self.stage = BEHIND;
+            return true;
         }
         let (_, of_node) = entries();
         let entry = self.node - u64::from(of_node);
@@ -196,6 +202,17 @@ impl Course {
         is_directory(inode)
     }
 
+    #[inline(always)]
+    fn look_behind(&mut self) -> bool {
+        if self.left == 0 {
+            self.stage = NOT_THERE;
+            return false;
+        }
+        let byte: u8 = read::kernel(self.rest);
+        self.advance(1);
+        byte != b'/'
+    }
+
     /// True when the component has this length, and the name's bytes from [`Course::same`] on are the component's.
     #[inline(always)]
     fn is_named(&self, name: u64, length: u32) -> bool {
@@ -218,10 +235,25 @@ impl Course {
     /// Branch-free, so that the verifier does not fork states.
     #[inline(always)]
     fn parent(&self) -> u64 {
-        let has_looked = verifier::is_some(self.stage ^ ENTRIES) ^ 1;
-        let is_before = verifier::is_some(self.node) & verifier::is_some(self.node ^ self.list);
-        let is_sure = has_looked & (is_before ^ 1 | verifier::is_some(self.found));
-        self.dentry & is_sure.wrapping_neg()
+        let is_there = self.is_at(ENTRIES) & verifier::is_some(self.found);
+        self.dentry & (is_there | self.is_at(NOT_THERE)).wrapping_neg()
+    }
+
+    /// 1 when every component in front of the last one is a directory, and the last one does not lead on, as a symlink does where
+    /// `end.follows` is 1; or else 0. Branch-free, so that the verifier does not fork states.
+    #[inline(always)]
+    fn is_straight(&self, end: End) -> u64 {
+        let is_last = self.is_at(ENTRIES) & (verifier::is_some(self.left) ^ 1);
+        let leads_on = end.follows
+            & verifier::is_some(self.found)
+            & path::may_be_symlink(path::mode(self.found));
+        is_last & (leads_on ^ 1) | self.is_at(NOT_THERE) | self.is_at(BEHIND) & end.is_nowhere
+    }
+
+    /// 1 in this stage, or else 0.
+    #[inline(always)]
+    fn is_at(&self, stage: u32) -> u64 {
+        verifier::is_some(self.stage ^ stage) ^ 1
     }
 
     #[inline(always)]
@@ -270,6 +302,32 @@ pub fn find(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> u6
     scratch.cursor.aimed = 0;
     walk(scratch, task, directory, (length, 0));
     scratch.course.parent()
+}
+
+/// The end of a path, in ones and zeros.
+#[derive(Clone, Copy)]
+pub struct End {
+    /// A symlink there is followed.
+    pub follows: u64,
+    /// The kernel has found nothing there, so that a directory on the way may be missing.
+    pub is_nowhere: u64,
+}
+
+/// 1 when the path that is the first `length` bytes of the text certainly leads where it says, as no symlink is on the way, or else 0.
+#[inline(always)]
+pub fn leads_straight(
+    scratch: &mut Scratch,
+    task: u64,
+    directory: i32,
+    (length, end): (u32, End),
+) -> u32 {
+    if length == 0 || length == UNREADABLE {
+        return 0;
+    }
+    scratch.cursor.own = 0;
+    scratch.cursor.aimed = 0;
+    walk(scratch, task, directory, (length, 0));
+    scratch.course.is_straight(end) as u32
 }
 
 /// True when each `..` of such a path certainly leads back from a directory, so that the path in its plain form is the

@@ -27,6 +27,7 @@ const FMODE_READ: u32 = 1;
 const FMODE_WRITE: u32 = 2;
 const AT_FDCWD: i32 = -100;
 const EPERM: u32 = 1;
+const ENOENT: i64 = -2;
 
 /// No column: the open gives no access that a rule could speak of.
 const NO_COLUMN: u32 = column::COUNT as u32;
@@ -338,6 +339,14 @@ pub fn leave(
     let from = (asked.directory, asked.in_root);
     let length = text_of(scratch, call, asked).forget(scratch);
     scratch.cursor.trusted = is_done(result);
+    if result < 0 && jail.aliased().get() != 0 && !asked.in_root {
+        let end = entry::End {
+            follows: 1,
+            is_nowhere: verifier::is_some((result ^ ENOENT) as u64) ^ 1,
+        };
+        let straight = entry::leads_straight(scratch, who.task, asked.directory, (length, end));
+        scratch.cursor.trusted = straight;
+    }
     let (mut verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);

@@ -168,6 +168,12 @@ impl Glob {
         })
     }
 
+    /// True when the pattern may match this path or one below it; never wrongly false.
+    #[must_use]
+    pub fn may_match_below(&self, place: &[u8]) -> bool {
+        self.heads().iter().any(|head| head.may_be_below(place))
+    }
+
     /// The specificity of the pattern.
     #[must_use]
     pub fn specificity(&self) -> Specificity {

@@ -180,6 +180,26 @@ impl ReportedAct {
         })
     }
 
+    /// The same act on a file that a symlink led to, as which it was called.
+    pub fn called(mut self, name: Object) -> Self {
+        if let (
+            Object::File { raw, .. },
+            Object::File {
+                path, raw: said, ..
+            },
+        ) = (&mut self.object, name)
+        {
+            *raw = said.or_else(|| {
+                path.map(|text| Argument {
+                    text,
+                    truncated: false,
+                    unreadable: false,
+                })
+            });
+        }
+        self
+    }
+
     /// The monitor itself answered, before the act.
     fn refused(mut self) -> Self {
         self.outcome = Outcome::Denied(Stopper::Monitor);

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use turnkey_facts::symlinks::Symlinks;
 use turnkey_facts::{Decision, Event, Kind};
-use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
+use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, Severity, syscalls};
 
 use super::act::{Object, ReportedAct, kind_name};
 use super::advice;
@@ -18,12 +19,12 @@ use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall,
 use super::ordering::Ordering;
 use super::own_servers::OwnServers;
 use super::peers::AskedNames;
+use super::preparation::{self, Weight};
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
 use super::stopper::{Attribution, Outcome, Stopper};
-use super::table::Table;
-use super::unknown;
+use super::{table::Table, unknown};
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
 const FILES: usize = 4096;
@@ -52,6 +53,7 @@ pub struct Aggregator {
     servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
+    symlinks: Symlinks,
     failed: FailedAtLimits,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
@@ -72,6 +74,7 @@ struct ViolationKey {
     errno: i32,
     actor_unknown: bool,
     file_unknown: bool,
+    is_prepared: bool,
     process: (Option<usize>, u32),
 }
 
@@ -79,6 +82,8 @@ struct ViolationKey {
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     count: u64,
+    /// The number of those that only prepared something.
+    prepared: u64,
     /// The place of the rule in the order of first violations.
     order: usize,
 }
@@ -128,6 +133,7 @@ impl Aggregator {
             servers: OwnServers::default(),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
+            symlinks: Symlinks::default(),
             failed: FailedAtLimits::default(),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -160,15 +166,27 @@ impl Aggregator {
             _ => self.processes.program(&event.task),
         };
         let act = ReportedAct::from_event(event, &self.attribution)?;
-        let is_explained = self.ordering.explains(event);
+        let is_whole = self.next_seq == self.events;
+        let weight = preparation::weight(&self.rules, &self.symlinks, event, is_whole);
+        let followed = preparation::followed(&self.rules, &self.symlinks, event);
+        self.symlinks.note(event);
+        let is_explained = self.ordering.explains(event) || weight == Weight::Nothing;
         let decision = event.decision.filter(|_| !is_explained);
         self.operation(event, decision, (process, program), &act);
         if let Kind::Question { .. } = event.kind {
             let who = self.processes.actor(process, &event.task);
             self.asked.note(&who, &act.object);
         }
-        let decision = decision.filter(|decision| decision.action != RuleAction::Allow)?;
-        self.violation(event, process, &act, decision)
+        let speaks = |decision: &Decision| decision.action != RuleAction::Allow;
+        let is_own = weight == Weight::Whole || followed.is_none();
+        let decision = decision.filter(|one| speaks(one) && is_own);
+        if let Some(decision) = decision {
+            return self.violation((event, process), &act, decision, weight);
+        }
+        let followed = followed?;
+        let act = ReportedAct::from_event(&followed, &self.attribution)?.called(act.object);
+        let decision = followed.decision?;
+        self.violation((&followed, process), &act, decision, Weight::Whole)
     }
 
     /// The row of the process that made the event taken in last, unless the list was full.
@@ -263,10 +281,10 @@ impl Aggregator {
 
     fn violation(
         &mut self,
-        event: &Event,
-        process: Option<usize>,
+        (event, process): (&Event, Option<usize>),
         act: &ReportedAct,
         decision: Decision,
+        weight: Weight,
     ) -> Option<&mut Violation> {
         let (rule, on) = (self.rules.get(decision.rule)?, act.on?);
         let on = kind_of(rule, on);
@@ -275,10 +293,16 @@ impl Aggregator {
             ..act.clone()
         };
         let order = self.tallies.len();
-        self.tallies
-            .entry(decision.rule)
-            .or_insert(Tally { count: 0, order })
-            .count += 1 + event.repeated;
+        let none = Tally {
+            count: 0,
+            prepared: 0,
+            order,
+        };
+        let tally = self.tallies.entry(decision.rule).or_insert(none);
+        tally.count += 1 + event.repeated;
+        if weight == Weight::Preparation {
+            tally.prepared += 1 + event.repeated;
+        }
         let key = ViolationKey {
             rule: decision.rule,
             action: decision.action,
@@ -288,6 +312,7 @@ impl Aggregator {
             errno: act.errno,
             actor_unknown: unknown::decided(&self.rules, decision, act),
             file_unknown: decision.file_unknown,
+            is_prepared: weight == Weight::Preparation,
             process: (process, event.task.pid),
         };
         let first = |key: &ViolationKey| Violation {
@@ -326,7 +351,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         time: String::new(),
         count: 1,
         rule: rule.id.clone(),
-        severity: rule.severity,
+        severity: preparation::severity(rule, key.is_prepared),
         technique: rule.technique.clone(),
         action: key.action,
         on: key.on,
@@ -392,6 +417,7 @@ fn take_back(rules: &[Rule], tallies: &mut BTreeMap<usize, Tally>, violation: &V
         return false;
     };
     tally.count = tally.count.saturating_sub(violation.count);
+    tally.prepared = tally.prepared.min(tally.count);
     if tally.count == 0 {
         tallies.remove(&rule);
     }
@@ -401,12 +427,20 @@ fn take_back(rules: &[Rule], tallies: &mut BTreeMap<usize, Tally>, violation: &V
 fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
     let mut ordered: Vec<_> = tallies.iter().collect();
     ordered.sort_by_key(|(_, tally)| tally.order);
+    let is_prepared = |tally: &Tally| tally.count == tally.prepared;
+    let mut prepared = ordered.iter().filter(|(_, tally)| is_prepared(tally));
+    let first = prepared.next().map(|(index, _)| **index);
     let finding = |(index, tally): (&usize, &Tally)| {
         let rule = rules.get(*index)?;
         let (id, reason) = (rule.id.clone(), rule.why.clone());
         Some(Finding {
             id,
-            severity: rule.severity,
+            severity: match is_prepared(tally) {
+                false => rule.severity,
+                // A tree with symlinks to many files is one preparation.
+                true if first == Some(*index) => preparation::severity(rule, true),
+                true => Severity::Info,
+            },
             score: 0,
             count: tally.count,
             technique: rule.technique.clone(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use turnkey_policy::{AttemptKind, RuleAction, masks};
+use turnkey_policy::{AttemptKind, RuleAction, Severity, masks};
 
 use super::model::{Result, Violation};
 use super::peers;
@@ -43,11 +43,22 @@ fn of_success(violation: &Violation) -> &'static str {
         Some(path) if looks && masks::hide(path) => {
             "nothing, but what stands there is empty: the host's own is covered"
         }
+        _ if leads_elsewhere(violation) => {
+            "nothing: it was done, and what a symlink leads to is as it was"
+        }
         _ if is_internet && violation.on != AttemptKind::Bind => {
             "nothing: it was let through; whether somebody answered is not known"
         }
         _ => "nothing: it had its effect",
     }
+}
+
+/// True for a new symlink that a rule speaks of for where it leads, and for one that was moved: nothing else that is made has another
+/// name, and all that weighs more was done to a file of the rule's.
+fn leads_elsewhere(violation: &Violation) -> bool {
+    let is_move = matches!(violation.on, AttemptKind::Rename | AttemptKind::Link);
+    let is_made = violation.on == AttemptKind::Open && violation.to.is_some();
+    violation.severity <= Severity::Low && (is_made || is_move && violation.file_unknown)
 }
 
 #[cfg(test)]

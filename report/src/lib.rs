@@ -34,6 +34,7 @@ mod ordering;
 mod own_servers;
 mod passages;
 mod peers;
+mod preparation;
 mod processes;
 mod read;
 pub mod redact;

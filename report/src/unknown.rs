@@ -42,7 +42,8 @@ fn asks(rules: &[Rule], act: &ReportedAct) -> bool {
     asks_who_acts(rules, &attempt)
 }
 
-fn of_rules(access: &FileAccess) -> Option<OpenAccess> {
+/// The access that rules speak of.
+pub fn of_rules(access: &FileAccess) -> Option<OpenAccess> {
     match access {
         FileAccess::Read => Some(OpenAccess::Read),
         FileAccess::Write => Some(OpenAccess::Write),

@@ -20,7 +20,8 @@
 //! |---|---|---|---|---|
 //! | 0 | 10 | 25 | 60 | 90 |
 //!
-//! One finding of severity `high` makes a run `violated`, and so weighs more than half of the scale.
+//! One finding of severity `high` makes a run `violated`, and so weighs more than half of the scale. Of [`super::preparation`], a rule's
+//! finding is `low` at most.
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not

@@ -6,6 +6,7 @@
 
 mod actors;
 mod addresses;
+mod aims;
 mod calls;
 mod descriptors;
 mod evidence;

@@ -301,3 +301,49 @@ fn an_absent_secret_elsewhere_is_one_through_a_symlink_in_memory_too() {
         ran.expect_code(121);
     }
 }
+
+/// Suites of tests make symlinks, and homes in the directory for temporary files.
+#[test]
+fn what_a_run_makes_in_a_home_of_its_own_is_free_beside_symlinks() {
+    let acts = [
+        "os.symlink('dots', h + '/.bashrc')",
+        "os.symlink('x', h + '/y'); os.symlink('dots', h + '/.profile')",
+        "os.symlink('x', h + '/y'); os.rename(made, h + '/.bashrc')",
+        "os.symlink('x', h + '/y'); os.link(made, h + '/.zshrc'); os.unlink(h + '/.zshrc')",
+        "os.symlink('x', h + '/y'); os.mkfifo(h + '/.profile'); os.chmod(h + '/.profile', 0o600)",
+        "os.symlink('x', h + '/y'); asked(h + '/.netrc'); asked(h + '/.docker/config.json')",
+    ];
+    let ran = in_own_home(&acts);
+    ran.expect_code(0);
+    ran.expect(ran.stdout.contains("lived on"), "the control: all is done");
+    ran.expect(ran.violations().is_empty(), "nothing is told of it");
+}
+
+#[test]
+fn a_symlink_out_of_a_home_of_its_own_leads_to_the_programs() {
+    for act in [
+        "os.symlink('/workspace', h + '/d'); os.symlink('dots', h + '/d/.bashrc')",
+        "os.symlink('/workspace', h + '/d'); os.rename('made', h + '/d/.bashrc')",
+        "os.symlink('/workspace', h + '/d'); os.mkfifo(h + '/d/.profile')",
+        "os.symlink('/root/.netrc', h + '/.netrc'); asked(h + '/.netrc')",
+        "os.symlink('/root', h + '/d'); asked(h + '/d/.netrc')",
+    ] {
+        in_own_home(&[act]).expect_code(121);
+    }
+}
+
+fn in_own_home(acts: &[&str]) -> turnkey_tests::Ran {
+    let acts: Vec<String> = acts.iter().map(|act| format!("home(); {act}")).collect();
+    Run::new().python(&format!(
+        "import os, tempfile
+def home():
+    global h, made
+    h = tempfile.mkdtemp(); made = h + '/made'; open(made, 'w').close(); open('made', 'w').close()
+def asked(path):
+    try: open(path)
+    except OSError as error: print(error)
+{}
+print('lived on')",
+        acts.join("\n")
+    ))
+}

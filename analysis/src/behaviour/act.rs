@@ -230,7 +230,7 @@ impl<'e> ObservedAct<'e> {
                 on: *on,
                 mode: mode(*call),
                 path: path_of(object),
-                new: new.as_deref().map(absolute),
+                new: new.as_deref().map(|new| beside(object, new)),
                 outcome: ActOutcome::of(event, *errno),
             },
             Kind::Network {
@@ -319,6 +319,18 @@ fn asks_nobody(address: &Address) -> bool {
 fn path_of(raw: &Raw) -> Cow<'_, [u8]> {
     let path = raw.path();
     Cow::Owned(absolute(&path).into_owned())
+}
+
+/// The other name of an act on an object: a relative one nearly always starts where the object's own does.
+fn beside<'e>(object: &Raw, new: &'e [u8]) -> Cow<'e, [u8]> {
+    if new.first() == Some(&b'/') || object.base.is_none() {
+        return absolute(new);
+    }
+    let new = Raw {
+        bytes: new.to_vec(),
+        ..object.clone()
+    };
+    Cow::Owned(path_of(&new).into_owned())
 }
 
 /// Makes a relative name one of the workspace. Where it starts is not known for every call; nearly

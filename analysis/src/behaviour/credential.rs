@@ -200,6 +200,10 @@ impl Detector for Credentials {
         let Some(kind) = state.traits(&opened.path).secret else {
             return;
         };
+        // A home that the run has made holds what the run has put there, and what it has read elsewhere was told then.
+        if state.is_in_new_home(&opened.path) {
+            return;
+        }
         if opened.reads && self.is_lacking(&opened.path) && !state.made(&opened.path) {
             let process = state.process(&act.event.task);
             if process.is_some_and(|one| has_no_use(&one.exe, kind)) {

@@ -148,6 +148,23 @@ impl Story {
         self.changes(pid, turnkey_policy::AttemptKind::Rename, path, Some(new))
     }
 
+    /// The same by relative names.
+    pub fn renames_in(&mut self, pid: u32, directory: &str, path: &str, new: &str) -> &mut Self {
+        let object = turnkey_facts::Raw {
+            base: Some(directory.as_bytes().to_vec()),
+            ..raw(path)
+        };
+        let kind = Kind::Change {
+            on: turnkey_policy::AttemptKind::Rename,
+            object,
+            new: Some(new.as_bytes().to_vec()),
+            resolved: false,
+            call: turnkey_facts::NamingCall::default(),
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
     /// A change that was answered with this number, as the kernel counts errors; 0 is success.
     pub fn changed(
         &mut self,

@@ -131,7 +131,7 @@ impl Injection {
         let theirs = is_system(&opened.path)
             || state.found(&opened.path)
             || !opened.truncates && !state.made(&opened.path);
-        let own = state.made_environment_of(&opened.path);
+        let own = state.made_environment_of(&opened.path) || is_among_new(&opened.path, state);
         let injects = state.traits(&opened.path).library
             || package && code && theirs && !own && !installs(act, state);
         if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
@@ -139,6 +139,18 @@ impl Injection {
             tell(Sighting::new(Behaviour::Injection, vec![step]));
         }
     }
+}
+
+/// True for a package in a directory of packages that the run has made, as a copy of a project has.
+fn is_among_new(path: &[u8], state: &ProcessState) -> bool {
+    let end = |part: &&[u8]| {
+        let at = path
+            .windows(part.len())
+            .position(|window| window == *part)?;
+        Some(at + part.len() - 1)
+    };
+    let mut ends = PACKAGES.iter().filter_map(end);
+    ends.any(|end| state.made_directory(&path[..end]))
 }
 
 fn contains(path: &[u8], part: &[u8]) -> bool {

@@ -110,6 +110,8 @@ pub struct MassChange {
     lost: BTreeMap<&'static str, VecDeque<(u64, Vec<u8>)>>,
     suffixes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     shredded: BTreeSet<Vec<u8>>,
+    /// Files that were given another name, and what each was called at first.
+    renamed: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Detector for MassChange {
@@ -168,6 +170,12 @@ impl MassChange {
         tell: &mut dyn FnMut(Sighting),
     ) {
         let now = act.event.time_ns;
+        let path = self
+            .renamed
+            .get(path)
+            .cloned()
+            .unwrap_or_else(|| path.to_vec());
+        let path = &path[..];
         let lost = self.lost.entry(class(path)).or_default();
         if lost.iter().any(|(_, one)| one == path) {
             return;
@@ -222,6 +230,10 @@ impl MassChange {
         new: &[u8],
         tell: &mut dyn FnMut(Sighting),
     ) {
+        let first = self.renamed.remove(path).unwrap_or_else(|| path.to_vec());
+        if self.renamed.len() < FILES {
+            self.renamed.insert(new.to_vec(), first);
+        }
         let suffix = new
             .strip_prefix(path)
             .filter(|suffix| suffix.first() == Some(&b'.'));

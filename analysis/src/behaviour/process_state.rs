@@ -109,12 +109,25 @@ impl ProcessState {
         self.made(directory) && inside.all(|path| self.made(path))
     }
 
+    /// True for a path in a home that the run made, and has put nothing into that was there before. Of a home that is there, programs
+    /// make the directories for settings.
+    pub fn is_in_new_home(&self, path: &[u8]) -> bool {
+        let slashes = (1..path.len()).filter(|at| path[*at] == b'/');
+        let mut directories = slashes.map(|at| &path[..at]);
+        directories.any(|one| !base_name(one).starts_with(b".") && self.made_directory(one))
+    }
+
     /// True when the run made the environment of Python that a package lies in: what is put there
-    /// is new to nobody else.
+    /// is new to nobody else. A copy of one has its settings last. A user's own packages are no environment: every Python of the user's
+    /// looks there.
     pub fn made_environment_of(&self, path: &[u8]) -> bool {
         let mut ends = path.windows(LIBRARY.len()).enumerate();
         let end = ends.find(|(_, part)| *part == LIBRARY).map(|(at, _)| at);
-        end.is_some_and(|end| self.made(&[&path[..end], b"/pyvenv.cfg"].concat()))
+        end.is_some_and(|end| {
+            let root = &path[..end];
+            self.made(&[root, b"/pyvenv.cfg"].concat())
+                || base_name(root) != b".local" && self.made_directory(root)
+        })
     }
 
     /// The properties that a path is known for.

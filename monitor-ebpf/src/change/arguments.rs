@@ -328,6 +328,24 @@ fn changes_access(call: u8, regs: u64) -> bool {
     !is_known || begin == *b"system.posix_acl"
 }
 
+/// The second, third and fifth argument, when one of them is a mode, an owner, what a look asks for or whether a link follows, or the filter may have answered because of one.
+/// Branch-free, so that the verifier does not fork states.
+#[inline(always)]
+pub(super) fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
+    const EPERM: i64 = -1;
+    const EINVAL: i64 = -22;
+    let differs = |errno: i64| verifier::is_some((result ^ errno) as u64);
+    let is_other = verifier::is_some(on ^ on::CHMOD)
+        & verifier::is_some(on ^ on::STAT)
+        & verifier::is_some(on ^ on::LINK);
+    let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
+    [
+        read::register(regs, offset!(regs_si)).long() & mask,
+        read::register(regs, offset!(regs_dx)).long() & mask,
+        read::register(regs, offset!(regs_r8)).long() & mask,
+    ]
+}
+
 impl Forget for Name {
     #[inline(always)]
     fn forget(self, memory: &mut impl Passage) -> Self {

@@ -148,7 +148,19 @@ fn goes_each_way(kind: &str, act: &str, reached: &str) -> std::io::Result<()> {
         Some(here.join(way.told?).display().to_string())
     });
     let expected: BTreeSet<String> = expected.collect();
-    ran.expect(told.iter().eq(&expected), &format!("{kind}: {expected:#?}"));
+    // A symlink of the run's own is followed to the file by who tells of it.
+    let reached = |path: &&str| path.ends_with("/d/g");
+    let others = told.iter().filter(|path| !expected.contains(**path));
+    ran.expect(others.clone().count() > 0, "some are followed");
+    ran.expect(
+        others.copied().all(|path| reached(&path)),
+        &format!("{kind}: {expected:#?}"),
+    );
+    let lacks = expected.iter().find(|path| !told.contains(path.as_str()));
+    ran.expect(
+        lacks.is_none(),
+        &format!("{kind}: {lacks:?} of {expected:#?}"),
+    );
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Code in programs of others, and in those that are the run's own.
 
-use turnkey_policy::Behaviour;
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::{P, is_silent, names};
 
@@ -71,6 +71,58 @@ fn libraries_of_the_workspace_caches_and_installers_are_none() {
         story.writes(P, &code).reads(P, &code).writes(P, &code);
         story.writes(P, "/workspace/node_modules/.cache/new.js");
     });
+}
+
+/// `cp -a` makes the directories first, and the settings of an environment after its libraries.
+#[test]
+fn a_copy_of_what_is_installed_is_new_to_everybody() {
+    let copied = |root: &'static str, package: &'static str| {
+        move |story: &mut super::Story| {
+            story.exec(P, "/usr/bin/cp", &["cp", "-a", "v", "w"]);
+            let mut directory = String::new();
+            for name in root.split('/').skip(1) {
+                directory = format!("{directory}/{name}");
+                story.changed(
+                    P,
+                    AttemptKind::Open,
+                    &directory,
+                    if name == "workspace" { 17 } else { 0 },
+                );
+            }
+            story.wants(P, package, NEW);
+        }
+    };
+    let library = "/workspace/w/lib/python3.11/site-packages";
+    for package in [
+        "/workspace/w/lib/python3.11/site-packages/x.pth",
+        "/workspace/w/lib/python3.11/site-packages/x/__init__.py",
+    ] {
+        is_silent(copied(library, package));
+        // Into one that is there.
+        let told = move |story: &mut super::Story| {
+            story.exec(P, "/usr/bin/cp", &["cp", "x", "w"]);
+            story.wants(P, package, NEW);
+        };
+        assert!(told_of(told), "{package}");
+    }
+    is_silent(copied(
+        "/workspace/app/node_modules",
+        "/workspace/app/node_modules/x/index.js",
+    ));
+    let own = "/workspace/.local/lib/python3.11/site-packages";
+    names(
+        copied(own, "/workspace/.local/lib/python3.11/site-packages/x.pth"),
+        Behaviour::Persistence,
+    );
+}
+
+/// `O_WRONLY | O_CREAT | O_EXCL`
+const NEW: u32 = 0o301;
+
+fn told_of(tell: impl Fn(&mut super::Story)) -> bool {
+    let mut story = super::Story::new();
+    tell(&mut story);
+    !story.found().is_empty()
 }
 
 #[test]

@@ -130,3 +130,22 @@ fn a_formatter_a_clean_build_and_own_files_are_none() {
         }
     });
 }
+
+/// Wipers give files names that say nothing before they delete them.
+#[test]
+fn a_file_that_loses_its_name_first_is_lost_as_what_it_was() {
+    let wiped = |files: usize| {
+        move |story: &mut Story| {
+            for (number, ending) in (0..files).zip(["txt", "jpg", "pdf", "sql"].iter().cycle()) {
+                let (first, last) = (
+                    format!("/workspace/{number}"),
+                    format!("/workspace/x{number}"),
+                );
+                story.renames(P, &format!("{first}.{ending}"), &first);
+                story.renames(P, &first, &last).deletes(P, &last);
+            }
+        }
+    };
+    names(wiped(12), Behaviour::MassChange);
+    is_silent(wiped(11));
+}

@@ -194,3 +194,15 @@ fn reading_them_samples_of_git_and_an_installer_are_none() {
         story.writes(11, "/workspace/venv/lib/python3.11/site-packages/x.pth");
     });
 }
+
+/// Both names of a rename start where the program is, which is told of the old one.
+#[test]
+fn a_startup_file_is_where_the_program_was_when_it_named_it() {
+    let renamed = |directory: &'static str| {
+        move |story: &mut Story| {
+            story.renames_in(P, directory, "made", ".profile");
+        }
+    };
+    is_silent(renamed("/tmp/home"));
+    names(renamed("/home/ada"), Behaviour::Persistence);
+}

@@ -1,6 +1,6 @@
 //! Secrets that the program's home lacks: who asks for them decides.
 
-use turnkey_policy::{Behaviour, Policy};
+use turnkey_policy::{AttemptKind, Behaviour, Policy};
 
 use super::super::fixture::{Story, policy};
 use super::{P, is_silent, names};
@@ -190,4 +190,52 @@ fn an_agent_out_of_reach_and_a_key_of_the_kernel_are_credential_access() {
         }
         story.calls(P, "add_key", [0x7f00, 0, 0]);
     });
+}
+
+/// Suites of tests make a home, and settings in it.
+#[test]
+fn secrets_in_a_home_of_the_runs_own_are_nobody_elses() {
+    let asks = |story: &mut Story, home: &str| {
+        for secret in [".netrc", ".aws/credentials", ".ssh/id_rsa"] {
+            story.reads(P, &format!("{home}/{secret}"));
+        }
+    };
+    is_silent(|story| {
+        story.changed(P, AttemptKind::Open, "/tmp/home", 0);
+        story.wants_answered(P, "/tmp/home/.docker/config.json", 0, 2);
+        for secret in [".netrc", ".aws/credentials", ".ssh/id_rsa"] {
+            story.writes(P, &format!("/tmp/home/{secret}"));
+        }
+        asks(story, "/tmp/home");
+    });
+    let told = |before: &dyn Fn(&mut Story), home: &str| {
+        let tell = |story: &mut Story| {
+            before(story);
+            asks(story, home);
+        };
+        names(tell, Behaviour::CredentialAccess);
+    };
+    told(&|_| {}, "/tmp/home");
+    told(
+        &|story| {
+            story.changed(P, AttemptKind::Open, "/tmp/home", 17);
+        },
+        "/tmp/home",
+    );
+    // A directory of settings in a home that is there, and a home that something was put into.
+    told(
+        &|story| {
+            for one in [".ssh", ".aws"] {
+                story.changed(P, AttemptKind::Open, &format!("/workspace/{one}"), 0);
+            }
+        },
+        "/workspace",
+    );
+    told(
+        &|story| {
+            story.changed(P, AttemptKind::Open, "/tmp/home", 0);
+            story.renames(P, "/workspace/secrets", "/tmp/home/.aws");
+        },
+        "/tmp/home",
+    );
 }
