@@ -2,12 +2,9 @@
 //! workspace of its own because its crates draw and count, the machines that boot other kernels, and the packages.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Seek;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::setup::PackageList;
@@ -54,45 +51,10 @@ pub fn packages(arguments: &ForwardedArguments) -> Result<()> {
     command::become_it(run_package("turnkey-packaging").args(&arguments.words))
 }
 
-/// A machine with BPF LSM, in which the tests run that only it can run. It emulates one processor: beside it the tests of this host run.
-pub struct MachineByDay {
-    child: Child,
-    /// The lines that it has said.
-    log: File,
-    started: Instant,
-}
-
-impl MachineByDay {
-    /// Boots it.
-    pub fn start() -> Result<MachineByDay> {
-        let log = tempfile::tempfile()?;
-        let mut machine = run_package("turnkey-machines");
-        machine
-            .arg("--by-day")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log.try_clone()?);
-        Ok(MachineByDay {
-            child: machine.spawn().context("cannot start the guest")?,
-            log,
-            started: Instant::now(),
-        })
-    }
-
-    /// Waits for its end, and says what it has said; how many tests have passed, and the seconds from its start.
-    pub fn end(mut self) -> (Result<usize>, u64) {
-        let output = self.child.wait_with_output();
-        let seconds = self.started.elapsed().as_secs();
-        let said = self.log.rewind();
-        let said = said.and_then(|()| std::io::copy(&mut self.log, &mut std::io::stderr()));
-        let passed = said.and(output).context("the guest cannot be heard");
-        let passed = passed.and_then(|output| {
-            ensure!(output.status.success(), "the guest: {}", output.status);
-            let number = String::from_utf8_lossy(&output.stdout).trim().parse();
-            number.context("no number of passed tests")
-        });
-        (passed, seconds)
-    }
+/// Runs, in a machine with BPF LSM, the tests that only it can run; how many those are.
+pub fn machine_by_day() -> Result<usize> {
+    let passed = command::output(run_package("turnkey-machines").arg("--by-day"))?;
+    passed.trim().parse().context("no number of passed tests")
 }
 
 fn run_package(name: &str) -> Command {

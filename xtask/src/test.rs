@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the tests for people who wait: the pure ones and the end-to-end ones on the real kernel, and
-//! beside them, in one guest, those that only its kernel can run. `--nightly` runs here what takes longer.
+//! `cargo xtask test`: the tests for people who wait: the pure ones and the end-to-end ones on the real kernel, then
+//! in one guest those that only its kernel can run. `--nightly` runs here what takes longer.
 
 mod served;
 mod times;
@@ -16,10 +16,9 @@ use serde::Deserialize;
 
 use crate::expectations::{Says, Words};
 use crate::machine::{self, Shows};
-use crate::other::MachineByDay;
 use crate::setup::PackageList;
 use crate::unable::Unable;
-use crate::{command, fuzz, roll_call, setup, workspace};
+use crate::{command, fuzz, other, roll_call, setup, workspace};
 use times::Times;
 
 /// The arguments of `test`.
@@ -92,24 +91,18 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
     });
     let here = here.count();
     eprintln!("{here} tests on this host{}", times.last("host"));
-    let guest = match unable.nothing() {
-        true => {
-            eprintln!("meanwhile a guest with BPF LSM{}", times.last("guest"));
-            Some(MachineByDay::start()?)
-        }
-        false => None,
-    };
     if let Some(left_out) = &left_out {
         eprintln!("{left_out}");
     }
     let on_host = times.take("host", || {
         on_this_host(turnkey, arguments.nightly, &words, &unable)
     });
-    let in_guest = guest.map_or(Ok(0), |guest| {
-        let (passed, seconds) = guest.end();
-        times.note("guest", seconds);
-        passed
-    });
+    let in_guest = if unable.nothing() {
+        eprintln!("a guest with BPF LSM{}", times.last("guest"));
+        times.take("guest", other::machine_by_day)
+    } else {
+        Ok(0)
+    };
     if arguments.nightly {
         examples_in_documentation()?;
         fuzz::run_briefly()?;

@@ -27,13 +27,9 @@ impl Times {
     pub fn take<T>(&mut self, part: &str, work: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let done = work();
-        self.note(part, started.elapsed().as_secs());
+        self.now
+            .insert(part.to_owned(), started.elapsed().as_secs());
         done
-    }
-
-    /// Remembers how long a part took, in seconds.
-    pub fn note(&mut self, part: &str, seconds: u64) {
-        self.now.insert(part.to_owned(), seconds);
     }
 
     /// A hint for a line about a part.
