@@ -4,6 +4,7 @@
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
 //! the answer. Nothing is approximated: what does not fit is refused whole.
 
+mod error;
 mod filtered;
 mod home;
 mod kinds;
@@ -16,15 +17,14 @@ use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_abi::{
-    FILES, FILTERED_WORDS, NOWHERE, ON, OWN_KINDS, PEERS, ROLES, RULES, Table, WatchedFile, action,
-    column, network,
+    FILTERED_WORDS, NOWHERE, ON, OWN_KINDS, RULES, Table, WatchedFile, action, column, network,
 };
 use turnkey_policy::{
     AttemptKind, Candidate, EnforcementMode, FileFlag, NetworkMode, OnLoss, OpenAccess, Policy,
     Rule, RuleAction, deciding, precedence, unknown,
 };
 
-use crate::automaton::{Automaton, AutomatonError};
+use crate::automaton::Automaton;
 use crate::below::{Strengths, below};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
@@ -38,85 +38,11 @@ use crate::shared;
 use crate::tier::Tier;
 use crate::wire::on_code;
 
+pub use error::CompileError;
+
 use kinds::{FOLLOWED, REST, column_of};
 use own::OwnPlaces;
 use patterns::{Patterns, bytes_of};
-
-/// Errors of a policy that the kernel's programs cannot enforce.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompileError {
-    /// More rules than the table holds.
-    #[error(
-        "the policy has {count} rules, and the kernel's table holds {RULES}: merge rules that differ only in their paths"
-    )]
-    TooManyRules {
-        /// Number of rules.
-        count: usize,
-    },
-    /// The patterns together are too complex.
-    #[error(
-        "the rules' path patterns do not fit the kernel's table: {0}; use fewer patterns with `**` or `*` in their middle"
-    )]
-    Patterns(#[from] AutomatonError),
-    /// A file cannot be denied here, only killed for.
-    #[error(
-        "rule `{rule}` denies `{on}`, and without BPF LSM the kernel can only kill for it: use `action = \"kill\"`, take the path out of the jail's tree, or let `turnkey doctor` tell how to have BPF LSM"
-    )]
-    CannotDeny {
-        /// The rule's id.
-        rule: String,
-        /// The kind of attempt.
-        on: &'static str,
-    },
-    /// A look is over when it is asked about.
-    #[error(
-        "rule `{rule}` denies `stat`, and nothing can deny a look: use `action = \"log\"` or `action = \"kill\"`, or take the path out of the jail's tree"
-    )]
-    CannotDenyLooks {
-        /// The rule's id.
-        rule: String,
-    },
-    /// A file's identity cannot be known here.
-    #[error(
-        "rule `{rule}` means files by `same_file`, and without BPF LSM nobody knows which file a `{on}` was about: take \"{on}\" out of its `on` and write a second rule for it, by path alone, or let `turnkey doctor` tell how to have BPF LSM"
-    )]
-    CannotIdentify {
-        /// The rule's id.
-        rule: String,
-        /// The kind of attempt.
-        on: &'static str,
-    },
-    /// More files than the table holds.
-    #[error(
-        "the rules mean more than {} files by `same_file`, and the kernel's table holds no more: write `same_file` at fewer paths",
-        FILES - 1
-    )]
-    TooManyFiles,
-    /// More programs and scripts than the table tells apart.
-    #[error(
-        "the rules tell more kinds of actors apart by `exe` and `script` than the kernel's table holds, which is {}: give rules the same lists of programs and scripts, or fewer rules such lists",
-        ROLES - 1
-    )]
-    TooManyActors,
-    /// More addresses and ports than the table holds.
-    #[error(
-        "the rules have {count} pairs of an address and a port, and the kernel's table holds {PEERS}: name networks in place of addresses, and ranges in place of ports"
-    )]
-    TooManyPeers {
-        /// Number of pairs of an address and a port.
-        count: usize,
-    },
-    /// A syscall that the filter allows cannot be denied afterwards.
-    #[error(
-        "rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`"
-    )]
-    AllowedSyscall {
-        /// The rule's id.
-        rule: String,
-        /// The kernel's name of the syscall.
-        syscall: &'static str,
-    },
-}
 
 /// The rules of a policy, ready for the kernel.
 #[derive(Clone)]
@@ -165,13 +91,6 @@ impl Rules {
     #[must_use]
     pub fn called_by_perf(mut self) -> Self {
         self.by_perf = true;
-        self
-    }
-
-    /// The same for groups of others, in which no filter keeps a call from the kernel: a hook is asked whatever the policy lets through.
-    #[must_use]
-    pub(crate) fn unfiltered(mut self) -> Self {
-        self.reachable = AttemptKind::ALL.iter().copied().collect();
         self
     }
 
@@ -249,6 +168,35 @@ pub fn compile_for<'o>(
     let object = object.into();
     compile_by(policy, tier, &|rules, mode| {
         shared::table(&object, rules, mode)
+    })
+}
+
+/// As [`compile_for`], for groups of others, in which no filter keeps a call from the kernel: each hook that has an answer is asked.
+///
+/// # Errors
+/// As [`compile_for`], and for a rule that denies what only a filter could refuse here.
+pub fn compile_for_others<'o>(
+    object: impl Into<ObjectFile<'o>>,
+    policy: &Policy,
+    tier: Tier,
+) -> Result<Rules, CompileError> {
+    let denials = policy.rules.iter();
+    for rule in denials.filter(|rule| rule.action == RuleAction::Deny) {
+        let is_a_filter_s =
+            |on: &&AttemptKind| SYSCALLS.iter().any(|syscall| is_of(**on, syscall.class));
+        if tier == Tier::Tracepoint
+            && let Some(on) = rule.on.iter().find(is_a_filter_s)
+        {
+            return Err(CompileError::CannotDenyOthers {
+                rule: rule.id.clone(),
+                on: on.name(),
+            });
+        }
+    }
+    let rules = compile_for(object, policy, tier)?;
+    Ok(Rules {
+        reachable: AttemptKind::ALL.iter().copied().collect(),
+        ..rules
     })
 }
 

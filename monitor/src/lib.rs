@@ -49,7 +49,7 @@ pub use answer::{Answers, Known};
 pub use automaton::AutomatonError;
 pub use btf::BtfError;
 pub use canary::{CanaryError, Proof};
-pub use compile::{CompileError, Rules, compile, compile_for};
+pub use compile::{CompileError, Rules, compile, compile_for, compile_for_others};
 pub use decode::{DecodeError, decode};
 pub use evidence::FinishError;
 pub use hooks::{Hooks, KnownHooks};

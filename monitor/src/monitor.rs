@@ -135,7 +135,6 @@ impl Monitor {
     ) -> Result<Self, OpenError> {
         let object = object.into();
         let level = level.get();
-        let rules = rules.unfiltered();
         let loaded = open::open_tree(&object, &rules, residence, (level, group))?;
         let monitor = Self::from_loaded(loaded, rules, &object)?;
         Ok(Self {

@@ -84,7 +84,7 @@ impl MonitorHandle {
         residence: Residence,
     ) -> anyhow::Result<MonitorHandle> {
         let tier = Available::here().tier;
-        let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
+        let rules = turnkey_monitor::compile_for_others(object(), policy, tier)?;
         let monitor = Monitor::open_tree(residence, object(), rules, (group.level(), group.id()))?;
         Ok(MonitorHandle {
             report: layer(&effective(tier, &monitor), None),
