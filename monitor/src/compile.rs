@@ -184,6 +184,11 @@ pub fn compile_for_others<'o>(
     for rule in denials.filter(|rule| rule.action == RuleAction::Deny) {
         let is_a_filter_s =
             |on: &&AttemptKind| SYSCALLS.iter().any(|syscall| is_of(**on, syscall.class));
+        if rule.on.contains(&AttemptKind::Kill) {
+            return Err(CompileError::CannotDenySignals {
+                rule: rule.id.clone(),
+            });
+        }
         if tier == Tier::Tracepoint
             && let Some(on) = rule.on.iter().find(is_a_filter_s)
         {

@@ -40,6 +40,14 @@ pub enum CompileError {
         /// The kind of attempt.
         on: &'static str,
     },
+    /// A jail's walls refuse signals, by no rule; no hook answers for one.
+    #[error(
+        "rule `{rule}` denies `kill`, and in groups of others nothing can deny a signal: use `action = \"kill\"` or `action = \"log\"`"
+    )]
+    CannotDenySignals {
+        /// The rule's id.
+        rule: String,
+    },
     /// A look is over when it is asked about.
     #[error(
         "rule `{rule}` denies `stat`, and nothing can deny a look: use `action = \"log\"` or `action = \"kill\"`, or take the path out of the jail's tree"

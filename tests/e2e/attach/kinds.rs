@@ -59,12 +59,9 @@ fn a_call_of_a_denied_kind_makes_nothing_and_its_caller_goes_on() {
     let mut others = start();
     let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
     if !modules.contains("bpf") {
-        let options = ["attach", "--cgroup", &group.name, "--profile", &profile];
-        let refused = Command::new(binary()).args(options).output();
-        let refused = refused.expect("turnkey can be started");
-        let said = String::from_utf8_lossy(&refused.stderr);
+        let (code, said) = refused(&group, &profile);
         others.end();
-        assert_eq!(refused.status.code(), Some(125), "{said}");
+        assert_eq!(code, Some(125), "{said}");
         let because = "which in groups of others only BPF LSM can: use `action = \"kill\"`";
         assert!(said.contains("rule `kernel-tool` denies `"), "{said}");
         assert!(said.contains(because), "{said}");
@@ -91,4 +88,34 @@ fn a_call_of_a_denied_kind_makes_nothing_and_its_caller_goes_on() {
         .all(|word| ["Operation not permitted", "Permission denied"].contains(word));
     assert!(all && refused.len() == 3, "{refused:?}: {said}");
     assert_eq!(broken(&report), ["kernel-tool"; 3], "{said}");
+}
+
+/// The status of an attachment that is not begun, and what it says.
+fn refused(group: &OthersGroup, profile: &str) -> (Option<i32>, String) {
+    let options = ["attach", "--cgroup", &group.name, "--profile", profile];
+    let refused = Command::new(binary()).args(options).output();
+    let refused = refused.expect("turnkey can be started");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    (refused.status.code(), said)
+}
+
+/// On both tiers: no hook answers for a signal.
+#[test]
+fn a_denial_of_signals_is_refused_and_its_fix_works() {
+    let (group, place) = (OthersGroup::new(), scratch());
+    let profile = place.path().join("signals.toml");
+    let signals = DENIED.replace(r#"["bpf", "keyring", "namespace"]"#, r#""kill""#);
+    std::fs::write(&profile, &signals).expect("a test can write its own directory");
+    let name = profile.display().to_string();
+    let mut others = Others::start_with(&group.path, MAKES, &[]);
+    assert_eq!(others.line(), "ready");
+    let (code, said) = refused(&group, &name);
+    assert_eq!(code, Some(125), "{said}");
+    assert!(said.contains("nothing can deny a signal"), "{said}");
+    let mended = signals.replace("\"deny\"", "\"log\"");
+    std::fs::write(&profile, mended).expect("a test can write its own directory");
+    let attached = Attached::to(&["--cgroup", &group.name], &["--profile", &name]);
+    others.end();
+    let (code, _, said) = attached.end();
+    assert_eq!(code, 0, "{said}");
 }
