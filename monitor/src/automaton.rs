@@ -6,6 +6,7 @@ mod nfa;
 mod row;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use turnkey_abi::{CELLS, ROWS, STATES, Table};
 use turnkey_policy::Glob;
@@ -44,8 +45,8 @@ pub enum AutomatonError {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     classes: Classes,
-    /// By state.
-    rows: Vec<StateRow>,
+    /// By state; those that answer otherwise share them.
+    rows: Rc<[StateRow]>,
     /// By state: what the path that ends there is answered, as a number.
     accept: Vec<u32>,
 }
@@ -118,7 +119,7 @@ impl Automaton {
         }
         Ok(Self {
             classes,
-            rows,
+            rows: rows.into(),
             accept,
         })
     }
@@ -139,7 +140,7 @@ impl Automaton {
     pub(crate) fn answering(&self, number: impl Fn(u32) -> u32) -> Self {
         Self {
             classes: self.classes.clone(),
-            rows: self.rows.clone(),
+            rows: Rc::clone(&self.rows),
             accept: self.accept.iter().map(|answer| number(*answer)).collect(),
         }
     }
@@ -150,9 +151,9 @@ impl Automaton {
         0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)
     }
 
-    /// The states that two states lead to by the same byte, each pair at least once.
-    pub(crate) fn next_of_both(&self, one: u32, other: u32) -> impl Iterator<Item = (u32, u32)> {
-        self.row(one).beside(self.row(other))
+    /// Takes the states that two states lead to by the same byte, each pair at least once.
+    pub(crate) fn next_of_both(&self, one: u32, other: u32, take: impl FnMut(u32, u32)) {
+        self.row(one).beside(self.row(other), take);
     }
 
     fn row(&self, state: u32) -> &StateRow {
@@ -162,6 +163,13 @@ impl Automaton {
     /// The state that a slash leads to: the directory whose path ends in this state.
     pub(crate) fn into(&self, state: u32) -> u32 {
         self.row(state).to(self.classes.class(b'/'))
+    }
+
+    /// The state that a path leads to.
+    pub(crate) fn state_of(&self, path: &[u8]) -> u32 {
+        path.iter().fold(0, |state, byte| {
+            self.row(state).to(self.classes.class(*byte))
+        })
     }
 
     /// The number of what a path that ends in a state is answered.
@@ -202,8 +210,10 @@ impl Automaton {
             let small = |number: usize| u16::try_from(number).unwrap_or(0);
             let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
             table.accept[state] = small(index(*answer));
-            for class in 0..self.classes.examples.len() {
-                table.transitions[state * classes + class] = small(before + index(row.to(class)));
+            let cells = &mut table.transitions[state * classes..][..self.classes.examples.len()];
+            cells.fill(small(before + index(row.first)));
+            for (class, next) in &row.others {
+                cells[index(*class)] = small(before + index(*next));
             }
         }
         Ok(states)

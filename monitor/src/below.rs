@@ -16,9 +16,6 @@ use crate::automaton::{Automaton, QuickMap};
 use crate::compile;
 use crate::rows::{Row, Rows};
 
-/// A set of numbers of [`Differences`], as bits.
-type Bits = Vec<u64>;
-
 /// Two different answers, each by the number of its first row.
 #[derive(Default)]
 struct Differences {
@@ -41,7 +38,10 @@ impl Differences {
 struct Pairs {
     known: QuickMap<(u32, u32), usize>,
     all: Vec<(u32, u32)>,
-    next: Vec<Vec<usize>>,
+    /// The pairs that each one leads to, one behind the other.
+    next: Vec<usize>,
+    /// By pair, where those that it leads to end.
+    ends: Vec<usize>,
 }
 
 impl Pairs {
@@ -55,17 +55,99 @@ impl Pairs {
 
     /// All that can be reached from those that there are.
     fn follow(&mut self, automaton: &Automaton) {
-        while self.next.len() < self.all.len() {
-            let (one, other) = self.all[self.next.len()];
-            let mut next: Vec<usize> = automaton
-                .next_of_both(one, other)
-                .filter(|(one, other)| one != other)
-                .map(|pair| self.number(pair))
-                .collect();
-            next.sort_unstable();
-            next.dedup();
-            self.next.push(next);
+        let mut of_one = Vec::new();
+        while self.ends.len() < self.all.len() {
+            let (one, other) = self.all[self.ends.len()];
+            of_one.clear();
+            automaton.next_of_both(one, other, |one, other| {
+                if one != other {
+                    of_one.push(self.number((one, other)));
+                }
+            });
+            of_one.sort_unstable();
+            of_one.dedup();
+            self.next.extend_from_slice(&of_one);
+            self.ends.push(self.next.len());
         }
+    }
+
+    /// The pairs that this one leads to.
+    fn next(&self, pair: usize) -> &[usize] {
+        let before = pair.checked_sub(1);
+        &self.next[before.map_or(0, |before| self.ends[before])..self.ends[pair]]
+    }
+}
+
+/// What paths of at least one byte are answered from the one state of a pair and otherwise from the other, by pair.
+struct Behind {
+    differences: Differences,
+    /// The numbers of differences as bits, of one pair behind the other.
+    bits: Vec<u64>,
+    /// The words of one pair.
+    words: usize,
+}
+
+impl Behind {
+    fn of_pairs(automaton: &Automaton, pairs: &Pairs) -> Self {
+        let mut differences = Differences::default();
+        let own: Vec<Option<usize>> = pairs
+            .all
+            .iter()
+            .map(|(one, other)| {
+                let answers = (automaton.answer(*one), automaton.answer(*other));
+                (answers.0 != answers.1).then(|| differences.number(answers.0, answers.1))
+            })
+            .collect();
+        let words = differences.all.len().div_ceil(64);
+        let mut behind = Self {
+            differences,
+            bits: vec![0; words * pairs.all.len()],
+            words,
+        };
+        behind.follow(pairs, &own);
+        behind
+    }
+
+    /// Adds to each pair what lies behind those that it leads to, and what those themselves are answered, until nothing is new.
+    fn follow(&mut self, pairs: &Pairs, own: &[Option<usize>]) {
+        let mut bits = vec![0; self.words];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            // What lies behind a pair was mostly found after it.
+            for pair in (0..pairs.all.len()).rev() {
+                bits.copy_from_slice(self.of(pair));
+                for next in pairs.next(pair) {
+                    if let Some(difference) = own[*next] {
+                        bits[difference / 64] |= 1 << (difference % 64);
+                    }
+                    for (word, other) in bits.iter_mut().zip(self.of(*next)) {
+                        *word |= other;
+                    }
+                }
+                changed |= bits != self.of(pair);
+                self.bits[pair * self.words..][..self.words].copy_from_slice(&bits);
+            }
+        }
+    }
+
+    fn of(&self, pair: usize) -> &[u64] {
+        &self.bits[pair * self.words..][..self.words]
+    }
+
+    /// For each role and column the strongest of the rules in all differences behind a pair.
+    fn strongest(&self, pair: usize, rows: &Rows, strengths: &Strengths<'_>) -> Vec<Row> {
+        let mut answer = vec![[0; column::COUNT]; strengths.roles];
+        let bits = self.of(pair);
+        let is_set = |number: &usize| bits[number / 64] >> (number % 64) & 1 != 0;
+        for number in (0..self.differences.all.len()).filter(is_set) {
+            let (here, plain) = self.differences.all[number];
+            for (role, answer) in answer.iter_mut().enumerate() {
+                let rows = (rows.row(here, role), rows.row(plain, role));
+                add(answer, rows, strengths);
+            }
+        }
+        answer
     }
 }
 
@@ -133,17 +215,15 @@ pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strength
         })
         .collect();
     pairs.follow(automaton);
-    let mut differences = Differences::default();
-    let behind = behind(automaton, &pairs, &mut differences);
-    let mut placed: QuickMap<&Bits, u32> = QuickMap::default();
+    let behind = Behind::of_pairs(automaton, &pairs);
+    let mut placed: QuickMap<&[u64], u32> = QuickMap::default();
     let none = rows.place(vec![[0; column::COUNT]; strengths.roles]);
     let row_of = |start: &Option<usize>| {
         let Some(start) = start else {
             return none;
         };
-        let bits = &behind[*start];
-        *placed.entry(bits).or_insert_with(|| {
-            let answer = strongest(bits, &differences, rows, strengths);
+        *placed.entry(behind.of(*start)).or_insert_with(|| {
+            let answer = behind.strongest(*start, rows, strengths);
             rows.place(answer)
         })
     };
@@ -151,77 +231,39 @@ pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strength
     Below { inside, rows, none }
 }
 
-fn index(state: u32) -> usize {
-    usize::try_from(state).unwrap_or(usize::MAX)
-}
-
-/// By pair: every difference that some path of at least one byte leads to from it.
-fn behind(automaton: &Automaton, pairs: &Pairs, differences: &mut Differences) -> Vec<Bits> {
-    let own: Vec<Option<usize>> = pairs
+/// True when two directories, by the states that their paths end in, are of one kind.
+pub(crate) fn are_alike(
+    automaton: &Automaton,
+    (one, other): (u32, u32),
+    rows: &Rows,
+    strengths: &Strengths<'_>,
+) -> bool {
+    let mut pairs = Pairs::default();
+    pairs.number((automaton.into(one), automaton.into(other)));
+    pairs.follow(automaton);
+    let mut known = QuickMap::default();
+    let mut number = |state| strengths.number(&mut known, rows, automaton.answer(state));
+    pairs
         .all
         .iter()
-        .map(|(one, other)| {
-            let answers = (automaton.answer(*one), automaton.answer(*other));
-            (answers.0 != answers.1).then(|| differences.number(answers.0, answers.1))
-        })
-        .collect();
-    let words = differences.all.len().div_ceil(64);
-    let mut behind = vec![vec![0_u64; words]; pairs.all.len()];
-    // What lies behind a pair was mostly found after it.
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for pair in (0..pairs.all.len()).rev() {
-            let mut bits = std::mem::take(&mut behind[pair]);
-            for next in &pairs.next[pair] {
-                if let Some(difference) = own[*next] {
-                    changed |= set(&mut bits, difference);
-                }
-                if *next != pair {
-                    changed |= unite(&mut bits, &behind[*next]);
-                }
-            }
-            behind[pair] = bits;
-        }
-    }
-    behind
+        .all(|(one, other)| number(*one) == number(*other))
 }
 
-/// Sets a bit; whether it was not set.
-fn set(bits: &mut Bits, number: usize) -> bool {
-    let (word, bit) = (number / 64, 1 << (number % 64));
-    let was_set = bits[word] & bit != 0;
-    bits[word] |= bit;
-    !was_set
-}
-
-/// Adds all of the others; whether any was not there.
-fn unite(bits: &mut Bits, others: &Bits) -> bool {
-    let mut changed = false;
-    for (word, other) in bits.iter_mut().zip(others) {
-        changed |= *other & !*word != 0;
-        *word |= other;
-    }
-    changed
-}
-
-/// For each role and column the strongest of the rules in all of these differences.
-fn strongest(
-    bits: &Bits,
-    differences: &Differences,
+/// What [`below`] finds out about one directory: the answers, by role, of what may be below it.
+pub(crate) fn below_one(
+    automaton: &Automaton,
+    directory: u32,
     rows: &Rows,
     strengths: &Strengths<'_>,
 ) -> Vec<Row> {
-    let mut answer = vec![[0; column::COUNT]; strengths.roles];
-    let is_set = |number: &usize| bits[number / 64] >> (number % 64) & 1 != 0;
-    for number in (0..differences.all.len()).filter(is_set) {
-        let (here, plain) = differences.all[number];
-        for (role, answer) in answer.iter_mut().enumerate() {
-            let rows = (rows.row(here, role), rows.row(plain, role));
-            add(answer, rows, strengths);
-        }
-    }
-    answer
+    let mut pairs = Pairs::default();
+    let start = pairs.number((automaton.into(directory), automaton.plain()));
+    pairs.follow(automaton);
+    Behind::of_pairs(automaton, &pairs).strongest(start, rows, strengths)
+}
+
+fn index(state: u32) -> usize {
+    usize::try_from(state).unwrap_or(usize::MAX)
 }
 
 /// Adds what differs for a path below a directory, `here`, from what it would be below a plain one.

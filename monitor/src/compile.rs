@@ -32,7 +32,7 @@ use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
 use crate::peers;
 use crate::roles::{self, Role};
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 use crate::rule_table::RuleTable;
 use crate::shared;
 use crate::tier::Tier;
@@ -40,6 +40,7 @@ use crate::wire::on_code;
 
 pub use error::CompileError;
 
+use home::Home;
 use kinds::{FOLLOWED, REST, column_of};
 use own::OwnPlaces;
 use patterns::{Patterns, bytes_of};
@@ -266,18 +267,20 @@ pub(crate) fn compile_rules(
         .collect();
     let own = OwnPlaces::from_rules(rules);
     let mut answers = own::Answers::default();
+    let mut home = Home::of_rules(rules);
     let mut by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
-        let mut placed = |silent: &dyn Fn(usize) -> bool| {
-            let winners = orders.iter();
-            let winners = winners.map(|one| one.winners(rules, &patterns, matched, silent));
-            rows.place(winners.collect())
+        let winners = |says_nothing: SaysNothing<'_>| -> Vec<Row> {
+            let all = orders.iter();
+            all.map(|one| one.winners(rules, &patterns, matched, says_nothing))
+                .collect()
         };
-        let elsewhere = placed(&|_| false);
+        let elsewhere = rows.place(winners(&|_, is_silent| is_silent));
         let mut in_own = [elsewhere; OWN_KINDS];
         for (answer, silent) in in_own.iter_mut().zip(own.kinds()) {
-            *answer = placed(&|rule| silent[rule]);
+            *answer = rows.place(winners(&|rule, is_silent| is_silent || silent[rule]));
         }
-        answers.number(elsewhere, in_own)
+        let loud = home.as_mut().map_or(0, |home| home.place(&winners));
+        answers.number((elsewhere, in_own), loud)
     })?;
     for (unknown, orders) in table.unknown.iter_mut().zip(&orders) {
         *unknown = orders.unknown(rules);
@@ -292,6 +295,9 @@ pub(crate) fn compile_rules(
     // Whatever follows takes longer by each state.
     by_path = by_path.minimized();
     by_actor = by_actor.map(Automaton::minimized);
+    if let Some(home) = &mut home {
+        by_path = home.take(&by_path, &answers);
+    }
     let by_own = own.automata(&by_path, &answers, (&mut rows, &strengths));
     let by_path = by_path.answering(|number| answers.elsewhere(number));
     let below = below(&by_path, &mut rows, &strengths);
@@ -307,7 +313,9 @@ pub(crate) fn compile_rules(
     table.accept[nowhere] = small(below.none);
     table.below[nowhere] = small(below.none);
     table.inside[nowhere] = u16::MAX;
-    home::settle(rules, mode, &mut table, &mut rows)?;
+    if let Some(home) = home {
+        home.settle(&mut table, &mut rows, &strengths)?;
+    }
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
         states = by_actor.write(&mut table, states)?;
@@ -410,6 +418,9 @@ fn is_of(on: AttemptKind, of: u8) -> bool {
         || on == AttemptKind::Namespace && matches!(of, class::CLONE | class::CLONE3)
 }
 
+/// Whether a rule says nothing of a path, where patterns of it say whether it is silent there.
+type SaysNothing<'s> = &'s dyn Fn(usize, bool) -> bool;
+
 /// The order of decision in each column that one access or kind stands for, by actors of one role.
 struct Orders {
     /// True when it is known which program and script the actor executes.
@@ -440,16 +451,17 @@ impl Orders {
         }
     }
 
-    /// The deciding rule of each column, given which patterns match a path.
+    /// The deciding rule of each column among those that say something, given which patterns match a path.
     fn winners(
         &self,
         rules: &[Rule],
         patterns: &Patterns<'_>,
         matched: &BTreeSet<usize>,
-        is_silent: &dyn Fn(usize) -> bool,
+        says_nothing: SaysNothing<'_>,
     ) -> [u16; column::COUNT] {
         let matches = |candidate: &Candidate| {
-            patterns.has_matched(candidate, matched) && !is_silent(candidate.rule)
+            let is_silent = || patterns.is_silent(candidate, matched);
+            patterns.has_matched(candidate, matched) && !says_nothing(candidate.rule, is_silent())
         };
         let is_memory = patterns.has_memory_matched(matched);
         let memory = is_memory.then_some(FileFlag::Memfd);

@@ -39,14 +39,53 @@ fn blocks(full: &Automaton, answers: &[u32]) -> Vec<u32> {
 /// States in blocks: split by what states decide, then by where they lead, until nothing splits any more.
 struct Partition<'a> {
     full: &'a Automaton,
-    /// By state, those that lead to it.
-    leading: Vec<Vec<u32>>,
+    leading: Leading,
     /// By state.
     blocks: Vec<u32>,
     /// By block.
     members: Vec<Vec<u32>>,
     /// By state: true when what it leads to was split since it was last looked at.
     is_open: Vec<bool>,
+}
+
+/// The states that lead to a state.
+struct Leading {
+    /// Those of one state behind those of the other.
+    all: Vec<u32>,
+    /// By state, where its own begin; at last where all end.
+    begins: Vec<usize>,
+}
+
+impl Leading {
+    fn of_automaton(full: &Automaton) -> Self {
+        let mut begins = vec![0; full.rows.len() + 1];
+        let each = |take: &mut dyn FnMut(u32, usize)| {
+            for state in full.states() {
+                let row = &full.rows[index(state)];
+                take(state, index(row.first));
+                row.others
+                    .iter()
+                    .for_each(|(_, next)| take(state, index(*next)));
+            }
+        };
+        each(&mut |_, next| begins[next] += 1);
+        let mut end = 0;
+        for begin in &mut begins {
+            end += *begin;
+            *begin = end;
+        }
+        // Filled from behind, so that each count becomes the place of the first.
+        let mut all = vec![0; end];
+        each(&mut |state, next| {
+            begins[next] -= 1;
+            all[begins[next]] = state;
+        });
+        Self { all, begins }
+    }
+
+    fn to(&self, state: u32) -> &[u32] {
+        &self.all[self.begins[index(state)]..self.begins[index(state) + 1]]
+    }
 }
 
 impl<'a> Partition<'a> {
@@ -56,18 +95,13 @@ impl<'a> Partition<'a> {
         let blocks: Vec<u32> = blocks.map(|answer| number(&mut numbers, answer)).collect();
         let mut partition = Self {
             full,
-            leading: vec![Vec::new(); full.rows.len()],
+            leading: Leading::of_automaton(full),
             members: vec![Vec::new(); numbers.len()],
             is_open: vec![true; full.rows.len()],
             blocks,
         };
         for state in full.states() {
             partition.members[index(partition.blocks[index(state)])].push(state);
-            let row = &full.rows[index(state)];
-            let next = row.others.iter().map(|(_, next)| *next);
-            for next in next.chain([row.first]) {
-                partition.leading[index(next)].push(state);
-            }
         }
         let mut open: Vec<u32> = full.states().collect();
         while !open.is_empty() {
@@ -96,6 +130,9 @@ impl<'a> Partition<'a> {
         let mut parts: Vec<Vec<u32>> = Vec::new();
         let mut signature = Vec::new();
         let all = &self.members[index(self.blocks[index(open[0])])];
+        if all.len() == 1 {
+            return parts;
+        }
         // Those that are not open go on alike.
         let quiet = all.iter().find(|state| !self.is_open[index(**state)]);
         for state in quiet.into_iter().chain(open) {
@@ -142,11 +179,7 @@ impl<'a> Partition<'a> {
             self.members[index(block)].retain(|state| blocks[index(*state)] == block);
         }
         let mut open = Vec::new();
-        for leading in parts
-            .iter()
-            .flatten()
-            .map(|state| &self.leading[index(*state)])
-        {
+        for leading in parts.iter().flatten().map(|state| self.leading.to(*state)) {
             for state in leading {
                 if !std::mem::replace(&mut self.is_open[index(*state)], true) {
                     open.push(*state);

@@ -40,33 +40,32 @@ impl StateRow {
         }
     }
 
-    /// The states that this one and another lead to, for the first class and for each that is kept of either.
-    pub(super) fn beside(&self, other: &Self) -> impl Iterator<Item = (u32, u32)> {
+    /// Takes the states that this one and another lead to, for the first class and for each that is kept of either.
+    pub(super) fn beside(&self, other: &Self, mut take: impl FnMut(u32, u32)) {
         let (mut here, mut there) = (&*self.others, &*other.others);
-        let firsts = (self.first, other.first);
-        let rest = std::iter::from_fn(move || {
-            let class = [here, there]
-                .iter()
-                .filter_map(|left| left.first())
-                .map(|(class, _)| *class)
-                .min()?;
-            Some((
-                taken(&mut here, class).unwrap_or(firsts.0),
-                taken(&mut there, class).unwrap_or(firsts.1),
-            ))
-        });
-        std::iter::once(firsts).chain(rest)
+        take(self.first, other.first);
+        loop {
+            match (here.split_first(), there.split_first()) {
+                (Some((one, left)), Some((two, right))) if one.0 == two.0 => {
+                    take(one.1, two.1);
+                    (here, there) = (left, right);
+                }
+                (Some((one, left)), Some((two, _))) if one.0 < two.0 => {
+                    take(one.1, other.first);
+                    here = left;
+                }
+                (Some((one, left)), None) => {
+                    take(one.1, other.first);
+                    here = left;
+                }
+                (_, Some((two, right))) => {
+                    take(self.first, two.1);
+                    there = right;
+                }
+                (None, None) => return,
+            }
+        }
     }
-}
-
-/// The state of a class, when the row begins with it, which it does no more then.
-fn taken(row: &mut &[(u32, u32)], class: u32) -> Option<u32> {
-    let ((first, next), rest) = row.split_first()?;
-    if *first != class {
-        return None;
-    }
-    *row = rest;
-    Some(*next)
 }
 
 fn at(class: u32) -> usize {

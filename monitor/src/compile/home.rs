@@ -6,39 +6,77 @@
 //! which other rules speak. What lies in it counts as it is, so that no guarded directory is renamed to a name that is not guarded.
 
 use turnkey_abi::Table;
-use turnkey_policy::{EnforcementMode, Rule, WORKSPACE};
+use turnkey_policy::{Rule, WORKSPACE};
 
-use super::{CompileError, compile_rules};
+use super::own::Answers;
+use super::{CompileError, SaysNothing};
 use crate::answer::state_of;
-use crate::rows::Rows;
+use crate::automaton::Automaton;
+use crate::below::{Strengths, are_alike, below_one};
+use crate::rows::{Row, Rows};
 
 /// A directory of the home, behind its path, that no pattern is likely to name.
 const OTHER: &[u8] = b"/\x01\x7f\x01";
 
-/// Gives the home what it would have without the silence: the kind of the directories in it, or the answers of the rules that
-/// tell it from them.
-pub(super) fn settle(
-    rules: &[Rule],
-    mode: EnforcementMode,
-    table: &mut Table,
-    rows: &mut Rows,
-) -> Result<(), CompileError> {
-    if !rules
-        .iter()
-        .any(|rule| rule.present && rule.silent.is_some())
-    {
-        return Ok(());
+/// What would be answered without the silence of rules on what is present.
+pub(super) struct Home<'r> {
+    rules: &'r [Rule],
+    rows: Rows,
+    loud: Option<Automaton>,
+}
+
+impl<'r> Home<'r> {
+    /// Nothing where no rule is silent.
+    pub(super) fn of_rules(rules: &'r [Rule]) -> Option<Self> {
+        let is_silent = |rule: &Rule| rule.present && rule.silent.is_some();
+        rules.iter().any(is_silent).then(|| Self {
+            rules,
+            rows: Rows::default(),
+            loud: None,
+        })
     }
-    let mut speaking = rules.to_vec();
-    for rule in speaking.iter_mut().filter(|rule| rule.present) {
-        rule.silent = None;
-        rule.lacking.clear();
+
+    /// The number of the answer to a path.
+    pub(super) fn place(&mut self, winners: &dyn Fn(SaysNothing<'_>) -> Vec<Row>) -> u32 {
+        let rules = self.rules;
+        self.rows.place(winners(&|rule, is_silent| {
+            is_silent && !rules[rule].present
+        }))
     }
-    let speaking = compile_rules(&speaking, mode)?;
-    for home in names(rules) {
-        settle_at(&home, &speaking, table, rows)?;
+
+    /// Keeps the automaton with these answers, and gives back one that tells no others apart for them.
+    pub(super) fn take(&mut self, by_path: &Automaton, answers: &Answers) -> Automaton {
+        self.loud = Some(by_path.answering(|number| answers.loud(number)));
+        by_path.told_apart_by(|number| answers.quiet(number)).0
     }
-    Ok(())
+
+    /// Gives the home what it would have without the silence: the kind of the directories in it, or the answers of the rules that
+    /// tell it from them.
+    pub(super) fn settle(
+        mut self,
+        table: &mut Table,
+        rows: &mut Rows,
+        strengths: &Strengths<'_>,
+    ) -> Result<(), CompileError> {
+        let Some(loud) = self.loud.take() else {
+            return Ok(());
+        };
+        for home in names(self.rules) {
+            let other = [&home, OTHER].concat();
+            let [own, inside] = [&home, &other].map(|path| loud.state_of(path));
+            let [at, at_other] = [&home, &other].map(|path| state_of(table, table.start, path));
+            if are_alike(&loud, (own, inside), &self.rows, strengths) {
+                table.inside[at] = table.inside[at_other];
+                table.below[at] = table.below[at_other];
+            } else {
+                let answers = below_one(&loud, own, &self.rows, strengths);
+                // No row exceeds ROWS.
+                table.below[at] = u16::try_from(rows.place(answers)).unwrap_or(0);
+                rows.write(table)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The paths of the home in the jail.
@@ -49,31 +87,4 @@ fn names(rules: &[Rule]) -> Vec<Vec<u8>> {
         || vec![WORKSPACE.as_bytes().to_vec()],
         |pattern| pattern.names().to_vec(),
     )
-}
-
-fn settle_at(
-    home: &[u8],
-    speaking: &Table,
-    table: &mut Table,
-    rows: &mut Rows,
-) -> Result<(), CompileError> {
-    let states = |table: &Table| {
-        let other = [home, OTHER].concat();
-        [home, &other].map(|path| state_of(table, table.start, path))
-    };
-    let [own, other] = states(speaking);
-    if speaking.inside[own] == speaking.inside[other] {
-        let [own, other] = states(table);
-        table.inside[own] = table.inside[other];
-        table.below[own] = table.below[other];
-    } else {
-        let first = usize::from(speaking.below[own]);
-        let roles = usize::try_from(speaking.role_count).unwrap_or(1);
-        let answers = speaking.rows[first..first + roles].to_vec();
-        let [own, _] = states(table);
-        // No row exceeds ROWS.
-        table.below[own] = u16::try_from(rows.place(answers)).unwrap_or(0);
-        rows.write(table)?;
-    }
-    Ok(())
 }

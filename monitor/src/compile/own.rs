@@ -124,32 +124,47 @@ fn write_answers(
     Ok(before + written.len())
 }
 
-/// Answers elsewhere and in each kind of place of the jail's own, all of them once.
+/// Answers elsewhere and in each kind of place of the jail's own.
+type Quiet = (u32, [u32; OWN_KINDS]);
+
+/// Answers to paths, all of them once; of each what it would be if no rule on what is present were silent.
 #[derive(Default)]
 pub(super) struct Answers {
-    all: Vec<(u32, [u32; OWN_KINDS])>,
-    known: HashMap<(u32, [u32; OWN_KINDS]), u32>,
+    all: Vec<(Quiet, u32)>,
+    known: HashMap<(Quiet, u32), u32>,
+    quiet: HashMap<Quiet, u32>,
 }
 
 impl Answers {
-    /// The number of an answer elsewhere and those in places of the jail's own.
-    pub(super) fn number(&mut self, elsewhere: u32, own: [u32; OWN_KINDS]) -> u32 {
+    /// The number of an answer.
+    pub(super) fn number(&mut self, quiet: Quiet, loud: u32) -> u32 {
         let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        *self.known.entry((elsewhere, own)).or_insert_with(|| {
-            self.all.push((elsewhere, own));
+        *self.known.entry((quiet, loud)).or_insert_with(|| {
+            self.all.push((quiet, loud));
+            self.quiet.entry(quiet).or_insert(next);
             next
         })
     }
 
     pub(super) fn elsewhere(&self, number: u32) -> u32 {
-        self.answer_for(number).0
+        self.answer_for(number).0.0
     }
 
     pub(super) fn own(&self, number: u32, kind: usize) -> u32 {
-        self.answer_for(number).1[kind]
+        self.answer_for(number).0.1[kind]
     }
 
-    fn answer_for(&self, number: u32) -> (u32, [u32; OWN_KINDS]) {
+    /// What it would be if no rule on what is present were silent.
+    pub(super) fn loud(&self, number: u32) -> u32 {
+        self.answer_for(number).1
+    }
+
+    /// The first of those that differ in nothing but that.
+    pub(super) fn quiet(&self, number: u32) -> u32 {
+        self.quiet[&self.answer_for(number).0]
+    }
+
+    fn answer_for(&self, number: u32) -> (Quiet, u32) {
         self.all[usize::try_from(number).unwrap_or(usize::MAX)]
     }
 }

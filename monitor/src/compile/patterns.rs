@@ -12,32 +12,34 @@ const MEMORY_FILES: &str = "memfd:**";
 /// Every pattern of paths, in a fixed order.
 pub(super) struct Patterns<'r> {
     globs: Vec<&'r Glob>,
-    /// Of each that is a rule's own, its rule and its number there. Behind those stand what rules are
-    /// silent about.
-    of: Vec<(usize, usize)>,
-    /// Of the ones behind, the rule.
-    silent_of: Vec<usize>,
+    /// By rule, where its own begin.
+    first_of: Vec<usize>,
+    /// Of what rules are silent about, which stands behind those, the index and the rule.
+    silent_of: Vec<(usize, usize)>,
     /// Pattern of the paths of memory files.
     memory: Option<Glob>,
 }
 
 impl<'r> Patterns<'r> {
     pub(super) fn from_rules(rules: &'r [Rule]) -> Self {
-        let with_path = rules.iter().enumerate();
-        let with_path = with_path.filter(|(_, rule)| rule.on.iter().any(|on| on.has_path()));
-        let own = with_path.clone().flat_map(|(index, rule)| {
-            let own = rule.path.iter().enumerate();
-            own.map(move |(number, glob)| ((index, number), glob))
-        });
-        let (of, mut globs): (Vec<_>, Vec<_>) = own.unzip();
-        let silent =
-            with_path.flat_map(|(index, rule)| rule.silent.iter().map(move |glob| (index, glob)));
-        let (silent_of, silent): (Vec<_>, Vec<_>) = silent.unzip();
-        globs.extend(silent);
+        let mut globs: Vec<&Glob> = Vec::new();
+        let mut first_of = Vec::new();
+        let have_path = |rule: &Rule| rule.on.iter().any(|on| on.has_path());
+        for rule in rules {
+            first_of.push(globs.len());
+            globs.extend(rule.path.iter().filter(|_| have_path(rule)));
+        }
+        let mut silent_of = Vec::new();
+        for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| have_path(rule)) {
+            if let Some(silent) = &rule.silent {
+                silent_of.push((globs.len(), index));
+                globs.push(silent);
+            }
+        }
         let memory = Glob::parse(MEMORY_FILES).ok();
         Self {
             globs,
-            of,
+            first_of,
             silent_of,
             memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
         }
@@ -54,17 +56,16 @@ impl<'r> Patterns<'r> {
 
     /// True when a candidate's pattern is among those that match.
     pub(super) fn has_matched(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
-        candidate.pattern.is_none_or(|number| {
-            let index = self.of.binary_search(&(candidate.rule, number));
-            let matches = index.is_ok_and(|index| matched.contains(&index));
-            matches && !self.is_silent(candidate.rule, matched)
-        })
+        candidate
+            .pattern
+            .is_none_or(|number| matched.contains(&(self.first_of[candidate.rule] + number)))
     }
 
-    /// True when a rule is silent about a path that these patterns match.
-    fn is_silent(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
-        let mut silent = (self.of.len()..).zip(&self.silent_of);
-        silent.any(|(index, of)| *of == rule && matched.contains(&index))
+    /// True when a candidate's rule is silent about a path that these patterns match.
+    pub(super) fn is_silent(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
+        let mut silent = self.silent_of.iter();
+        candidate.pattern.is_some()
+            && silent.any(|(index, of)| *of == candidate.rule && matched.contains(index))
     }
 }
 
