@@ -7,11 +7,13 @@ mod network;
 mod service;
 mod session;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
@@ -428,20 +430,23 @@ fn itself(program: &OsStr) -> &OsStr {
     }
 }
 
-/// Compiles a C program to `program`, which anybody may then run.
+/// Compiles a C program to `program`, which anybody may then run: each source once in a test, as a compiler takes seconds in a guest.
 pub fn compile(program: &Path, source: &str) {
+    static COMPILED: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let text = program.with_extension("c");
     std::fs::write(&text, source).expect("a test can write its own directory");
-    let (status, _) = outside(
-        "cc",
-        &[
-            "-O1",
-            "-o",
-            &program.display().to_string(),
-            &text.display().to_string(),
-        ],
-    );
-    assert!(status.success(), "{} compiles", text.display());
+    let mut compiled = COMPILED.lock().expect("no compilation panics");
+    if let Some(known) = compiled.get(source) {
+        std::fs::write(program, known).expect("a test can write its own directory");
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755))
+            .expect("it is the test's own");
+        return;
+    }
+    let (from, to) = (text.display().to_string(), program.display().to_string());
+    let (status, _) = outside("cc", &["-O1", "-o", &to, &from]);
+    assert!(status.success(), "{from} compiles");
+    let made = std::fs::read(program).expect("it was compiled");
+    compiled.insert(source.to_owned(), made);
 }
 
 /// Runs a program outside of any jail as a user without any privilege, for the control run of an
