@@ -36,6 +36,8 @@ pub struct Exported {
     pub symlinks: u64,
     /// Symlinks among them whose text leads out of the directory, in the order in which they were met.
     pub leading_out: Vec<LeadingOut>,
+    /// The files and directories that came out without bits of their modes, in the order in which they were written.
+    pub without_bits: Vec<ClearedBits>,
     /// The entries that stayed behind, in the order in which they were met.
     pub skipped: Vec<Skipped>,
     /// The number of entries that stayed behind beyond the listed ones.
@@ -52,6 +54,22 @@ pub struct LeadingOut {
     /// The text of the symlink.
     pub text: Vec<u8>,
 }
+
+/// A file or directory whose mode had bits that are never brought out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClearedBits {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// The bits that it had, of set-user-ID, set-group-ID and the sticky bit.
+    pub bits: u32,
+}
+
+/// The bits of a mode by which a file acts for another than its user: set-user-ID, set-group-ID and the sticky bit, chmod(2).
+pub const SPECIAL_BITS: [(u32, &str); 3] = [
+    (0o4000, "set-user-ID"),
+    (0o2000, "set-group-ID"),
+    (0o1000, "sticky"),
+];
 
 /// An entry of the workspace that stayed behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +143,18 @@ impl Exported {
         }
     }
 
+    /// Notes the mode of what was written without its special bits; only the first thousand that had one are listed.
+    pub fn stamped(&mut self, path: &[u8], mode: u32) {
+        let special = SPECIAL_BITS.iter().fold(0, |all, (bit, _)| all | bit);
+        let bits = mode & special;
+        if bits != 0 && self.without_bits.len() < MOST_TOLD {
+            self.without_bits.push(ClearedBits {
+                path: path.to_owned(),
+                bits,
+            });
+        }
+    }
+
     /// The result of an export whose files came to no place in the end.
     #[must_use]
     pub fn put_nowhere(self) -> Exported {
@@ -133,6 +163,7 @@ impl Exported {
             bytes: 0,
             symlinks: 0,
             leading_out: Vec::new(),
+            without_bits: Vec::new(),
             ..self
         }
     }

@@ -168,11 +168,17 @@ fn opening_of_call(
         (Stopper::Seccomp, Some(only)) => Opening::Arguments(only),
         (Stopper::Seccomp, None) if makes_sockets => Opening::Line(NETWORK.to_owned()),
         (Stopper::Seccomp, None) => opening_of_filter(name),
+        (Stopper::Capabilities, _) if matches!(name, "prlimit64" | "setrlimit") => {
+            Opening::Whole(MORE_FILES.to_owned())
+        }
         (Stopper::Capabilities, _) => Opening::Never("a jail has no capabilities"),
         (Stopper::UserNamespace, _) => Opening::Never("a jail has one user"),
         _ => return None,
     })
 }
+
+/// Servers want more open files than they have, of all the limits that a process has.
+const MORE_FILES: &str = "--open-files with the number that it wants, where it is files; no program raises its own limits";
 
 /// A socket alone is of no use.
 const NETWORK: &str = "[syscalls] allow = [\"@network-local\"]";

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use turnkey_facts::export::{Exported, Scope, Skipped as LeftBehind};
+use turnkey_facts::export::{ClearedBits, Exported, SPECIAL_BITS, Scope, Skipped as LeftBehind};
 
 use super::limit::size;
 use super::text::{escape, quote};
@@ -30,6 +30,10 @@ pub struct Export {
     /// The symlinks among them that lead out of the directory, in the order in which they were met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leading_out: Vec<LeadingOut>,
+    /// The files and directories that had bits of set-user-ID, set-group-ID or the sticky bit, which are never brought out, in the
+    /// order in which they were written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_bits: Vec<WithoutBits>,
     /// True when no file, directory or symlink stayed behind; pipes, sockets and devices cannot
     /// be asked for.
     pub complete: bool,
@@ -63,6 +67,16 @@ pub struct LeadingOut {
     pub to: String,
 }
 
+/// A file or directory that came out without bits of its mode.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct WithoutBits {
+    /// Relative to the workspace.
+    pub path: String,
+    /// The ones of `set-user-ID`, `set-group-ID` and `sticky` that it had.
+    pub bits: Vec<String>,
+}
+
 /// An entry of the workspace that stayed behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
@@ -92,6 +106,7 @@ impl Export {
             bytes: exported.bytes,
             symlinks: exported.symlinks,
             leading_out: exported.leading_out.iter().map(leading_out).collect(),
+            without_bits: exported.without_bits.iter().map(without_bits).collect(),
             complete: error.is_none() && !exported.lost,
             error: error.map(|error| escape(error.as_bytes())),
             skipped: exported.skipped.iter().map(skipped).collect(),
@@ -116,21 +131,24 @@ impl Export {
         if !quiet {
             self.tell_of_what_leads_out(out)?;
         }
+        self.tell_of_lost_bits(out)?;
         self.tell_of_what_is_missing(out)
     }
 
+    fn tell_of_lost_bits(&self, out: &mut impl Write) -> io::Result<()> {
+        let words = |one: &WithoutBits| format!("{} ({})", quote(&one.path), one.bits.join(", "));
+        match first_few(&self.without_bits, words) {
+            Some(few) => writeln!(out, "turnkey: exported without bits of their mode: {few}"),
+            None => Ok(()),
+        }
+    }
+
     fn tell_of_what_leads_out(&self, out: &mut impl Write) -> io::Result<()> {
-        let named = self.leading_out.iter().take(NAMED);
-        let named: Vec<String> = named
-            .map(|link| format!("{} -> {}", quote(&link.path), quote(&link.to)))
-            .collect();
-        let more = match self.leading_out.len().saturating_sub(NAMED) {
-            _ if named.is_empty() => return Ok(()),
-            0 => String::new(),
-            more => format!("; and {more} more, see the report"),
-        };
-        let named = named.join("; ");
-        writeln!(out, "turnkey: symlinks that lead out of it: {named}{more}")
+        let words = |link: &LeadingOut| format!("{} -> {}", quote(&link.path), quote(&link.to));
+        match first_few(&self.leading_out, words) {
+            Some(few) => writeln!(out, "turnkey: symlinks that lead out of it: {few}"),
+            None => Ok(()),
+        }
     }
 
     fn tell_of_what_is_missing(&self, out: &mut impl Write) -> io::Result<()> {
@@ -154,6 +172,26 @@ impl Export {
             String::new()
         };
         writeln!(out, "turnkey: {what}: {}{more}", named.join("; "))
+    }
+}
+
+/// The first of a list in words, with the number of the others; `None` of an empty one.
+fn first_few<T>(all: &[T], words: impl Fn(&T) -> String) -> Option<String> {
+    let named: Vec<String> = all.iter().take(NAMED).map(words).collect();
+    let more = match all.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more, see the report"),
+    };
+    (!named.is_empty()).then(|| named.join("; ") + &more)
+}
+
+fn without_bits(cleared: &ClearedBits) -> WithoutBits {
+    let had = SPECIAL_BITS
+        .iter()
+        .filter(|(bit, _)| cleared.bits & bit != 0);
+    WithoutBits {
+        path: escape(&cleared.path),
+        bits: had.map(|(_, name)| (*name).to_owned()).collect(),
     }
 }
 

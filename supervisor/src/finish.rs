@@ -160,7 +160,7 @@ pub fn finish(
     report.mounts_hidden = request.by_its_rights(hidden)?;
     report.terminal = request.terminal.is_some() && report.error.is_none();
     request.by_its_rights(|| {
-        missing_hint::note(&mut report, policy);
+        missing_hint::note(&mut report, policy, &request.directory);
         repository_left::note(&mut report, &request.directory);
         programs_left::note(&mut report, policy, &request.directory);
         caller_variables::note(&mut report, policy, &request.directory.environment);

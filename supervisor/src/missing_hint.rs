@@ -2,6 +2,7 @@
 //! harmless program fails in a jail, and one that no layer reports as a refusal.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -9,6 +10,9 @@ use turnkey_analysis::behaviour::SECRETS;
 use turnkey_facts::Event;
 use turnkey_policy::{AttemptKind, Glob, Policy, Rule, RuleAction, Severity};
 use turnkey_report::{FileAccess, Report, Status, Stopper, of_what_is_there};
+
+use crate::directory::RunDirectory;
+use crate::toolchain::{self, CallerPaths};
 
 /// Paths named at most.
 const MOST: usize = 5;
@@ -86,7 +90,7 @@ impl AdvisoryRule {
 
 /// Notes it in the report of a program that failed by itself. One that succeeded needed nothing, and one that was
 /// ended did not fail for that.
-pub fn note(report: &mut Report, policy: &Policy) {
+pub fn note(report: &mut Report, policy: &Policy, directory: &RunDirectory) {
     let absent = to_be_made(report);
     for violation in &mut report.violations {
         violation.advice = of_what_is_there(&violation.advice, &absent);
@@ -99,7 +103,7 @@ pub fn note(report: &mut Report, policy: &Policy) {
         *advice = of_what_is_there(advice, &absent);
     }
     if has_failed_by_itself(report) {
-        report.on_host = missing(report, policy);
+        report.on_host = whole(&missing(report, policy), policy, directory);
         report.on_host_to_write = to_write(report, policy);
     }
 }
@@ -183,6 +187,28 @@ fn to_show(path: &str, policy: &Policy) -> Option<String> {
     let directory = real.parent().filter(|parent| !too_much(parent));
     let place = directory.unwrap_or(&real);
     (!too_much(place)).then(|| place.display().to_string())
+}
+
+/// The same paths, each once, with what a program needs in the place of the program: of a venv the symlink alone leads nowhere.
+fn whole(missing: &[String], policy: &Policy, directory: &RunDirectory) -> Vec<String> {
+    let caller = CallerPaths::new(&directory.environment);
+    let mut paths: Vec<String> = Vec::new();
+    for path in missing {
+        let need = toolchain::find_required(policy, OsStr::new(path), directory, &caller);
+        let prefixes = need.ok().flatten().map(|need| need.prefixes);
+        let needed: Option<Vec<String>> = prefixes
+            .into_iter()
+            .flatten()
+            .map(|prefix| prefix.to_str().map(str::to_owned))
+            .collect();
+        let needed = needed.filter(|all| !all.is_empty() && all.iter().all(|one| is_plain(one)));
+        for one in needed.unwrap_or_else(|| vec![path.clone()]) {
+            if !paths.contains(&one) {
+                paths.push(one);
+            }
+        }
+    }
+    paths
 }
 
 /// The first few paths, in the order they were tried.

@@ -262,6 +262,38 @@ os.utime('link', (1, 1000000000), follow_symlinks=False)
 }
 
 #[test]
+fn bits_that_do_not_come_out_are_told_even_to_the_quiet() {
+    const MAKES: &str = r"
+import os
+os.mkdir('shared'); open('shared/tool', 'w').close(); os.chmod('shared/tool', 0o4755)
+open('both', 'w').close(); os.chmod('both', 0o6711); os.chmod('shared', 0o3755); open('plain', 'w').close()
+";
+    let above = callers_scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out)
+        .option("--quiet")
+        .run(&["python3", "-c", MAKES]);
+    ran.expect_code(0);
+    ran.expect(ran.at("/export/complete") == true, "the files are there");
+    let expected = serde_json::json!([
+        {"path": "both", "bits": ["set-user-ID", "set-group-ID"]},
+        {"path": "shared/tool", "bits": ["set-user-ID"]},
+        {"path": "shared", "bits": ["set-group-ID", "sticky"]},
+    ]);
+    ran.expect(*ran.at("/export/without_bits") == expected, "each is told");
+    ran.expect(
+        ran.stderr
+            == "turnkey: exported without bits of their mode: both (set-user-ID, set-group-ID); \
+                shared/tool (set-user-ID); shared (set-group-ID, sticky)\n",
+        "and nothing else",
+    );
+    for (name, mode) in [("both", 0o711), ("shared/tool", 0o755), ("shared", 0o755)] {
+        let stat = out.join(name).metadata().unwrap();
+        ran.expect(stat.permissions().mode() & 0o7777 == mode, name);
+    }
+}
+
+#[test]
 fn the_number_of_files_is_a_limit() {
     let above = callers_scratch();
     let out = above.path().join("out");

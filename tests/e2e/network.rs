@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use turnkey_tests::{Run, as_nobody, in_the_guest, measured, outside};
+use turnkey_tests::{Run, as_nobody, binary, in_the_guest, measured, network_of_its_own, outside};
 
 #[test]
 fn a_listener_of_the_host_is_never_reached() {
@@ -231,6 +231,22 @@ for family, kind in families:
     ran.expect(ran.stdout == "97\n97\n97\n", "EAFNOSUPPORT");
 }
 
+#[test]
+fn a_refused_call_is_told_with_the_name_of_its_error() {
+    let program = "import socket
+for arguments in ((socket.AF_INET, socket.SOCK_STREAM, 132), (socket.AF_PACKET, socket.SOCK_RAW, 0)):
+    try: socket.socket(*arguments)
+    except OSError as error: print(error.errno)";
+    let ran = Run::new().python(program);
+    ran.expect(ran.stdout == "93\n97\n", "the control: both are refused");
+    let rows = ran.list("/refused_calls").iter();
+    let errors: Vec<_> = rows.map(|row| &row["errno"]).collect();
+    ran.expect(
+        errors == ["EPROTONOSUPPORT", "EAFNOSUPPORT"],
+        "by name, and not by number",
+    );
+}
+
 /// Listens as a hypervisor's service would, and says what it was told; until it is told the end.
 const SERVE_GUESTS: &str = "import socket
 server = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
@@ -312,4 +328,52 @@ except OSError as e: print(e.errno)";
     let ran = Run::new().python(reaching);
     ran.expect(ran.stdout == "1\n", "EPERM");
     ran.expect(ran.violations().len() == 1, "and it is told");
+}
+
+/// Sends a datagram to one address, without a connection and over one.
+const DATAGRAMS: &str = "import socket
+for peer in [None, ('203.0.113.7', 8443)]:
+  try:
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    if peer: own.connect(peer)
+    print(own.send(b'x') if peer else own.sendto(b'x', ('203.0.113.7', 8443)))
+  except OSError as error: print(error.errno)";
+
+/// Whoever means UDP learns that there is none: of what is refused, and of a connected socket whose datagrams reach nobody.
+#[test]
+fn that_hosts_are_reached_over_tcp_alone_is_said_wherever_udp_is_meant() {
+    network_of_its_own();
+    let word = "a jail reaches other hosts over TCP alone";
+    let none = Run::new().python(DATAGRAMS);
+    none.expect(none.stdout == "1\n1\n", "EPERM for both");
+    let told = none.violations();
+    none.expect(told.len() == 2, "the one and the other");
+    for violation in told {
+        let advice = violation["advice"].as_str().unwrap_or_default();
+        none.expect(advice.contains(word), "the report says why");
+    }
+    none.expect(none.stderr.contains(word), "and so does the terminal");
+
+    let allowed = || Run::new().option("--allow 203.0.113.7:8443");
+    let ran = allowed().python(DATAGRAMS);
+    ran.expect(ran.stdout == "1\n1\n", "a refusal, and one byte to nobody");
+    let told = "over UDP nobody is reached at 203.0.113.7:8443: --allow is for TCP alone";
+    ran.expect(ran.stderr.contains(told), "which is told");
+    let looked = "import socket; socket.getaddrinfo('203.0.113.7', 8443)";
+    let ran = allowed().python(looked);
+    ran.expect(
+        !ran.stderr.contains("UDP"),
+        "and not to who looks a name up",
+    );
+
+    let asked = Run::new()
+        .option("--allow udp:203.0.113.7:8443")
+        .shell("true");
+    asked.expect_code(125);
+    asked.expect(asked.stderr.contains("asks for UDP"), "an entry is refused");
+    let (_, help) = outside(binary(), &["run", "--help"]);
+    assert!(
+        help.contains("Allow TCP, and no UDP, to this host"),
+        "{help}"
+    );
 }

@@ -138,6 +138,27 @@ fn a_program_that_a_shell_does_not_find_is_brought_in_by_the_flags_that_are_told
     }
 }
 
+/// The symlink alone leads nowhere.
+#[test]
+fn a_program_of_a_venv_that_a_shell_names_is_told_with_its_venv() {
+    let home = Home::new();
+    let place = home.path(".venv").display().to_string();
+    let (made, _) = outside("/usr/bin/python3", &["-m", "venv", "--without-pip", &place]);
+    assert!(made.success(), "the control: Python can make a venv");
+    let script = format!("{place}/bin/python -c 'import sys; print(sys.prefix)'");
+    let link = Run::new().option(&format!("--read {place}/bin/python"));
+    for failed in [Run::new().shell(&script), link.shell(&script)] {
+        failed.expect_code(127);
+        let told = failed.stderr.lines().find_map(|line| {
+            let (_, flags) = line.split_once("but does on this host: ")?;
+            flags.strip_suffix(" shows it")
+        });
+        let flags = told.unwrap_or_else(|| panic!("{}", failed.stderr));
+        let ran = Run::new().option(flags).shell(&script);
+        ran.expect(ran.stdout == format!("{place}\n"), flags);
+    }
+}
+
 #[test]
 fn a_venv_brings_nothing_to_what_asks_for_no_python() {
     let home = Home::new();

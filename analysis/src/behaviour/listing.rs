@@ -54,6 +54,8 @@ const OWN: &[&str] = &[
 /// Data that every host has alike, such as fonts, pages of manuals and licences: programs look through all of it for theirs. To list
 /// one directory of it and use nothing is to look around as anywhere else.
 const DATA: &str = "/usr/share";
+/// The kernel's lists of devices: databases and libraries look there how to use a disk or a processor, and do without.
+const DEVICES: &[&str] = &["/sys/block", "/sys/bus", "/sys/class", "/sys/devices"];
 /// Directories of data that a process lists when it looks through them.
 const THROUGH: usize = 8;
 /// Listers that go through what is below a directory.
@@ -192,7 +194,9 @@ impl Detector for FileDiscovery {
                 match opened.outcome {
                     // Data, and settings in a home: whoever looks for its own asks for what is not there.
                     ActOutcome::Absent
-                        if is_in(path, "/usr") || base_name(path).starts_with(b".") => {}
+                        if is_in(path, "/usr")
+                            || is_in_any(path, DEVICES)
+                            || base_name(path).starts_with(b".") => {}
                     ActOutcome::Absent | ActOutcome::Refused => {
                         let step = Step::from_event(act.event, &[b"tried to list ", path]);
                         tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));

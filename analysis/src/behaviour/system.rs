@@ -13,13 +13,15 @@ use turnkey_policy::{AttemptKind, Behaviour, Policy};
 use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::path_classes::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in, is_in_any};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, End, Sighting, Step};
 
 /// An act on a file in words: as done, and as wanted.
 type Verb = (&'static str, &'static str);
 
 /// Deleted files below one directory of the root that are all that is in it.
 const MANY: usize = 12;
+/// Programs that are remembered as asked for; of those beyond them it is told at once.
+const ASKED: usize = 64;
 /// Directories of the root in which something was deleted that are the whole file system.
 const EVERYWHERE: usize = 3;
 
@@ -32,6 +34,8 @@ pub struct SystemChange {
     has_own_tree: bool,
     /// Deleted files, by the directory of the root that they are in.
     deleted: BTreeMap<Vec<u8>, usize>,
+    /// Programs of which somebody asked whether they may be written, and that nobody has started since.
+    asked: BTreeMap<Vec<u8>, Step>,
 }
 
 impl SystemChange {
@@ -48,6 +52,7 @@ impl SystemChange {
             installed: paths(&files.read),
             has_own_tree: files.root_mode == turnkey_policy::RootMode::Overlay,
             deleted: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 
@@ -65,8 +70,10 @@ impl SystemChange {
         if self.has_own_tree && owner != Owner::Person {
             return None;
         }
-        let is_excepted =
-            below_any(path, &self.writable) || is_in_any(path, PASSING) || is_cache(path);
+        let is_excepted = below_any(path, &self.writable)
+            || is_in_any(path, PASSING)
+            || is_cache(path)
+            || is_swap(base_name(path));
         (!is_excepted).then_some(owner)
     }
 
@@ -158,7 +165,18 @@ impl Detector for SystemChange {
                     act.event,
                     &[b"asked whether it may write ", path, b", which it may not"],
                 );
-                tell(Sighting::new(Behaviour::SystemChange, vec![step]));
+                if is_program(path) && self.asked.len() < ASKED {
+                    self.asked.entry(path.to_vec()).or_insert(step);
+                } else {
+                    tell(Sighting::new(Behaviour::SystemChange, vec![step]));
+                }
+                return;
+            }
+            Operation::Executed { file, argv, .. } => {
+                self.asked.remove(&*file.path);
+                if let Some(name) = argv.first() {
+                    self.asked.remove(name);
+                }
                 return;
             }
             Operation::Opened(opened) if opened.writes => match self.written(opened, state) {
@@ -220,6 +238,13 @@ impl Detector for SystemChange {
             tell(Sighting::new(Behaviour::MassChange, vec![step]));
         }
     }
+
+    /// Tells of the programs that were asked for and not started: whoever starts one had asked what it is.
+    fn end(&mut self, _end: &End, tell: &mut dyn FnMut(Sighting)) {
+        for step in std::mem::take(&mut self.asked).into_values() {
+            tell(Sighting::new(Behaviour::SystemChange, vec![step]));
+        }
+    }
 }
 
 /// Endings of files that hold code, which no tool keeps beside what it is installed in.
@@ -232,8 +257,19 @@ const CODE: &[&[u8]] = &[
 fn is_code(path: &[u8]) -> bool {
     let is_code = |path: &[u8]| CODE.iter().any(|ending| path.ends_with(ending));
     let last = path.iter().rposition(|byte| *byte == b'.');
+    is_program(path) || is_code(path) || last.is_some_and(|last| is_code(&path[..last]))
+}
+
+/// True for what lies in a directory of programs.
+fn is_program(path: &[u8]) -> bool {
     let directory = path.rsplit(|byte| *byte == b'/').nth(1);
-    directory == Some(b"bin") || is_code(path) || last.is_some_and(|last| is_code(&path[..last]))
+    directory == Some(b"bin")
+}
+
+/// True for the file that vim and nano make beside each one that they show, of which it has the name.
+fn is_swap(name: &[u8]) -> bool {
+    let ends = [b".swp", b".swo", b".swx"];
+    name.starts_with(b".") && ends.iter().any(|end| name.ends_with(*end))
 }
 
 /// True for a file that a program keeps for its next start, beside what it came from.

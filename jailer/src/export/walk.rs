@@ -192,7 +192,9 @@ impl ExportWalk<'_> {
         let stays_empty = self.scope != Scope::Changes || !in_the_way;
         let stamp = self.stamp(&entry.stat, 0o700);
         let left = self.sink.leave(entry.name, stamp, stays_empty);
-        left.map_err(Reason::Unwritable)
+        left.map_err(Reason::Unwritable)?;
+        self.exported.stamped(path, entry.stat.st_mode);
+        Ok(())
     }
 
     fn file(&mut self, entry: &MergedEntry<'_>, path: &[u8]) -> Result<(), Reason> {
@@ -221,6 +223,7 @@ impl ExportWalk<'_> {
         self.bounds.bytes -= written;
         self.exported.files += 1;
         self.exported.bytes += written;
+        self.exported.stamped(path, stat.st_mode);
         Ok(())
     }
 

@@ -200,10 +200,14 @@ fn is_last_refused(report: &Report, row: &RefusedCall) -> bool {
 }
 
 /// True for settings of a process's own in /proc, which is read-only: every JVM tries to write the one of its core dumps, C libraries the
-/// names of threads, browsers who is ended first when memory is short, and all do without. So do libraries without the system's caches,
-/// which they try to make; a program that failed may have needed them.
+/// names of threads, browsers who is ended first when memory is short, and all do without. So do libraries without the system's caches
+/// and Python without those of its modules, which they try to make; a program that failed may have needed them.
 fn is_in_passing(path: &str, report: &Report) -> bool {
-    let is_cache = Path::new(path).starts_with("/var/cache");
+    let place = Path::new(path);
+    let is_cache = place.starts_with("/var/cache")
+        || place
+            .components()
+            .any(|part| part.as_os_str() == "__pycache__");
     is_own_setting(path) || is_cache && !has_failed(report)
 }
 

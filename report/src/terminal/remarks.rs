@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use turnkey_policy::{AttemptKind, Layer};
 
 use crate::model::{self, Report, SocketType, Status, WatcherPlace};
+use crate::peers;
 use crate::text::quote;
 
 /// Every remark, each in a line.
@@ -16,6 +17,7 @@ pub fn all(report: &Report) -> impl Iterator<Item = String> {
         mounts_hidden(report),
         published(report),
         unreached(report),
+        datagrams(report),
         watchers(report),
         static_look(report),
     ];
@@ -107,6 +109,30 @@ fn published(report: &Report) -> Option<String> {
     });
     let told: Vec<_> = told.collect();
     (!told.is_empty()).then(|| format!("published: {}", told.join("; ")))
+}
+
+/// Allowed hosts that the program would have sent datagrams to, in a line: its socket was connected, and nothing arrives.
+fn datagrams(report: &Report) -> Option<String> {
+    const NAMED: usize = 3;
+    let connected = report.network_attempts.iter().filter(|row| {
+        row.socket == Some(SocketType::Datagram)
+            && row.act == AttemptKind::Connect
+            && row.result == model::Result::Allowed
+            && row.rule.as_deref() == Some("network-allow")
+            && !peers::is_nobody(row)
+    });
+    let addresses: BTreeSet<&str> = connected.map(|row| row.address.as_str()).collect();
+    let named: Vec<&str> = addresses.iter().take(NAMED).copied().collect();
+    let more = match addresses.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| {
+        format!(
+            "over UDP nobody is reached at {}{more}: --allow is for TCP alone",
+            named.join(", ")
+        )
+    })
 }
 
 /// Ports at which the program waited until it was ended, and nobody but the jail itself could come, in a line.

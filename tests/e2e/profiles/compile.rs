@@ -70,6 +70,17 @@ fn what_sizes_itself_by_the_processors_is_told_the_jails() {
     ran.expect(ran.stdout.starts_with("7\n"), "the caller knows better");
 }
 
+/// The sanitizer of leaks takes its own process over by ptrace(2), for which a jail is killed.
+#[test]
+fn a_program_with_sanitizers_runs_to_its_end() {
+    let program = "#include <stdlib.h>\nint main(int count, char **own) {\n    char *lost = malloc(count);\n    lost[0] = own[0][0];\n    return lost[count - 1] == 0;\n}";
+    let script = "gcc -fsanitize=address,undefined lost.c && ./a.out && echo passed";
+    passed(
+        &under("compile").file("lost.c", program).shell(script),
+        "passed\n",
+    );
+}
+
 #[test]
 fn a_shared_library_and_what_loads_it_pass() {
     let script = "set -e

@@ -2,6 +2,8 @@
 
 use turnkey_expectations::expected;
 
+use turnkey_tests::{outside, scratch};
+
 use super::under;
 
 expected!(
@@ -9,14 +11,14 @@ expected!(
     "a virtual machine of Java takes an emulated processor long: on this host"
 );
 
-/// Six programs in one, each with another need: threads, a file, loopback, a child, ends of children, a heap that is full; then the
-/// interfaces, and a signal that its own handler answers.
-const SIX: &str = r#"import java.net.*;
+/// One file that java itself compiles, with many needs: threads, a file, loopback, a child, ends of children, a heap that is full; then
+/// the interfaces, and a signal that its own handler answers.
+const ONE: &str = r#"import java.net.*;
 import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.stream.*;
-public class Six {
+public class One {
     static int threads() throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(4);
         List<Future<Integer>> all = new ArrayList<>();
@@ -65,8 +67,8 @@ public class Six {
 #[test]
 fn a_program_is_compiled_and_run() {
     let run = under("java").option("--network loopback");
-    let run = run.file("Six.java", SIX);
-    let ran = run.run(&["java", "-Xmx96m", "Six.java"]);
+    let run = run.file("One.java", ONE);
+    let ran = run.run(&["java", "-Xmx96m", "One.java"]);
     ran.expect_code(128 + 15);
     ran.expect(
         ran.stdout == "204\nwritten\nspoken\nLinux\n7 137\nfull\n[lo]\nended\n",
@@ -77,6 +79,43 @@ fn a_program_is_compiled_and_run() {
         !ran.stderr.contains("blocked"),
         "and nothing of it is stopped",
     );
+}
+
+const SIX: [(&str, &str); 6] = [
+    ("Children", include_str!("java/Children.java")),
+    ("Pack", include_str!("java/Pack.java")),
+    ("Parse", include_str!("java/Parse.java")),
+    ("Pools", include_str!("java/Pools.java")),
+    ("Talk", include_str!("java/Talk.java")),
+    ("Trees", include_str!("java/Trees.java")),
+];
+
+/// Compiles all of them, and runs each.
+const EACH: &str = "javac -Xlint:all -Werror *.java || exit
+for one in *.java; do echo $one; java -Xmx96m ${one%.java} || exit; done";
+
+expected!(
+    six_programs_are_compiled_and_run: at_night,
+    "seven virtual machines are started, twice; `profiles::java::a_program_is_compiled_and_run` starts one"
+);
+#[test]
+fn six_programs_are_compiled_and_run() {
+    let place = scratch();
+    for (name, text) in SIX {
+        let file = place.path().join(name).with_extension("java");
+        std::fs::write(file, text).expect("a test can write its own directory");
+    }
+    let there = format!("cd {} && {EACH}", place.path().display());
+    let (ended, control) = outside("sh", &["-c", &there]);
+    assert!(ended.success(), "the control: {control}");
+    let run = under("java").option("--network loopback");
+    let run = SIX.iter().fold(run, |run, (name, text)| {
+        run.file(&format!("{name}.java"), text)
+    });
+    let ran = run.shell(EACH);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == control, "what they print outside");
+    ran.expect(ran.at("/verdict") == "clean", "clean");
 }
 
 #[test]

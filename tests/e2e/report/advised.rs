@@ -235,6 +235,15 @@ fn advised_call() {
 }
 
 #[test]
+fn advised_limits() {
+    let script = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (5000, 5000)); print('more')";
+    let told = advice(&Run::new().python(script), "limits");
+    let (flag, _) = told.split_once(' ').expect("a flag");
+    let ran = Run::new().option(&format!("{flag} 5000")).python(script);
+    ran.expect(ran.stdout == "more\n", "it has as many");
+}
+
+#[test]
 fn advised_sockets() {
     let script = "import socket; socket.socket(); print('made')";
     let told = advice(&with_calls("").python(script), "sockets");

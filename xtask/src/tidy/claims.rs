@@ -1,5 +1,6 @@
 //! Names of tests in documents: each is that of a test. SECURITY.md makes no claim without one, so a test that is renamed or
-//! goes takes its claim along. `…` stands for the rest of a name.
+//! goes takes its claim along. `…` stands for the rest of a name. In docs/daily-use.md a name has its module, and a module alone
+//! stands for its tests.
 
 use std::path::Path;
 
@@ -12,7 +13,10 @@ use super::tree::TextFile;
 /// The document in which all code with an underline is a test.
 const SECURITY: &str = "SECURITY.md";
 
-/// Code of that document which is something else.
+/// The document in which all code with `::` is a test, or the module of some.
+const DAILY: &str = "docs/daily-use.md";
+
+/// Code of SECURITY.md which is something else.
 const OTHER_CODE: [&str; 9] = [
     "core_pattern",
     "max_running_per_user",
@@ -28,19 +32,21 @@ const OTHER_CODE: [&str; 9] = [
 /// Finds names of tests which no test has.
 pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
     let tests = tests(files)?;
-    let code = Regex::new(r"`((?:[a-z0-9_]+::)*(?:[a-z0-9]+_[a-z0-9_]*…?|…))`")?;
+    let code = Regex::new(r"`((?:[a-z0-9_]+::)*(?:[a-z0-9]+_[a-z0-9_]*…?|…)|(?:[a-z0-9_]+::)+)`")?;
     let number = Regex::new(r"^(?:[a-z0-9_]+::)*[jm]\d\d_")?;
     let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.has_extension(&["md"])) {
-        let is_security = file.path == Path::new(SECURITY);
+        let [is_security, is_daily] = [SECURITY, DAILY].map(|own| file.path == Path::new(own));
         for (line, text) in file.text.lines().enumerate() {
             let names = code.captures_iter(text).map(|code| code.extract());
             for (_, [name]) in names {
                 let means_a_test = match is_security {
                     true => !OTHER_CODE.contains(&name),
+                    false if is_daily && name.contains("::") => true,
                     false => name.ends_with('…') || number.is_match(name),
                 };
-                if means_a_test && !is_there(name, &tests) {
+                let begins = name.strip_suffix("::").map(|module| format!("{module}::…"));
+                if means_a_test && !is_there(begins.as_deref().unwrap_or(name), &tests) {
                     let message = format!("`{name}`: no test is called so");
                     problems.push(TidyProblem::new(&file.path, line + 1, message));
                 }
@@ -124,6 +130,16 @@ mod tests {
         ] {
             assert_eq!(found(SECURITY, &format!("by `{name}`.")), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn of_daily_use_each_name_with_a_module_is_of_a_test_and_each_module_has_some() {
+        assert_eq!(
+            found(DAILY, "`filesystem::j09_a_mount_inside`, `filesystem::`"),
+            0
+        );
+        assert_eq!(found(DAILY, "`a_key`, `[a::b]`"), 0);
+        assert_eq!(found(DAILY, "`filesystem::a_mount`\n`mounts::`"), 2);
     }
 
     #[test]

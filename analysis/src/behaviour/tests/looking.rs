@@ -168,6 +168,8 @@ fn places_in_which_programs_look_for_what_they_load_are_no_discovery() {
     is_silent(|story| {
         story.wants(P, "/usr/share/fonts", DIRECTORY);
         story.wants(P, "/root/.local", DIRECTORY);
+        // A database that asks whether its disk turns.
+        story.wants(P, "/sys/block", DIRECTORY);
     });
     // O_PATH: a step on the way to somewhere else.
     is_silent(|story| {

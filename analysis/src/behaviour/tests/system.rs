@@ -82,6 +82,25 @@ fn asking_whether_a_file_may_be_written_is_wanting_to_write_it() {
     assert_eq!(asks(by_path, "/etc/hosts", READ_ONLY), []);
 }
 
+/// Erlang asks all that access(2) can say of a program that it is about to start.
+#[test]
+fn asking_all_of_a_program_that_is_started_then_is_no_wish_to_write_it() {
+    const TO_WRITE: (u32, [u64; 6]) = (21, [0, 2, 0, 0, 0, 0]);
+    let asks = |starts: Option<(&str, &str)>| {
+        let mut story = Story::new();
+        story.calls_on(P, AttemptKind::Stat, TO_WRITE, ("/bin/sh", READ_ONLY));
+        if let Some((file, name)) = starts {
+            story.exec(P + 1, file, &[name, "-c", "uname"]);
+        }
+        story.found()
+    };
+    assert_eq!(asks(Some(("/usr/bin/dash", "/bin/sh"))), []);
+    assert_eq!(asks(Some(("/bin/sh", "sh"))), []);
+    let wanted = [(Behaviour::SystemChange, 1)];
+    assert_eq!(asks(Some(("/usr/bin/ls", "ls"))), wanted);
+    assert_eq!(asks(None), wanted);
+}
+
 #[test]
 fn what_is_made_in_another_home_is_told_though_no_such_home_is_there() {
     let of = |path: &str, flags: u32| {
@@ -147,6 +166,7 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
             P,
             "/usr/lib/python3/dist-packages/a/__pycache__/a.cpython-311.pyc.1",
         );
+        story.wants_answered(P, "/etc/.hosts.swp", WRITE_CREATE, READ_ONLY);
         story.changed(P, AttemptKind::Unlink, "/tmp/mine", 0);
         story.changed(P, AttemptKind::Unlink, "/workspace/mine", 0);
         story.changed(P, AttemptKind::Attribute, "/workspace/mine", 0);
