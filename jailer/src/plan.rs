@@ -2,12 +2,12 @@
 //!
 //! Pure: from a policy, the facts of the host and a command to an ordered list of steps.
 
+mod cpus;
 mod environment;
 mod given;
 pub mod io;
 pub mod network;
 mod places;
-mod processors;
 mod root;
 mod rootfs;
 
@@ -422,7 +422,7 @@ impl Plan {
         let most = workspace_size(&policy.limits, host);
         builder.root_mode(filesystem, host, most)?;
         builder.reserved_files(policy, &reach, &host.names)?;
-        builder.processors(policy, host.cpus);
+        builder.cpus(policy, host.cpus);
         builder.resolver(policy, &host.names);
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);

@@ -88,7 +88,7 @@ fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
     idle.then(|| {
         format!(
-            "did nothing for nearly all of {}: it used {} of a processor",
+            "did nothing for nearly all of {}: it used {} of a CPU",
             limit::seconds(limits.wall),
             limit::seconds(used)
         )

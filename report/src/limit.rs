@@ -39,8 +39,8 @@ pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
             longer(limits.wall)
         ),
         Limit::CpuTime => format!(
-            "processor time: {}{}; allow more with --cpu-time {}",
-            processor_time(usage)
+            "CPU time: {}{}; allow more with --cpu-time {}",
+            cpu_time(usage)
                 .map(|used| format!("used {} of ", seconds(used)))
                 .unwrap_or_default(),
             seconds(limits.cpu_time),
@@ -76,7 +76,7 @@ fn memory(limits: &JailLimits, usage: &Usage) -> String {
     format!("memory: {used}{all};{killed} allow more with --memory {more}")
 }
 
-fn processor_time(usage: &Usage) -> Option<Duration> {
+fn cpu_time(usage: &Usage) -> Option<Duration> {
     Some(usage.user? + usage.system?)
 }
 
@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(
             words(Limit::CpuTime, &limits(), &usage),
-            "processor time: 20 s; allow more with --cpu-time 40s"
+            "CPU time: 20 s; allow more with --cpu-time 40s"
         );
         assert_eq!(
             words(Limit::Pids, &limits(), &usage),
@@ -197,7 +197,7 @@ mod tests {
         );
         assert_eq!(
             words(Limit::CpuTime),
-            "processor time: used 20.12 s of 20 s; allow more with --cpu-time 40s"
+            "CPU time: used 20.12 s of 20 s; allow more with --cpu-time 40s"
         );
         assert_eq!(
             words(Limit::Pids),

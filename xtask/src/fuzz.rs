@@ -175,7 +175,7 @@ impl Rustc {
     }
 }
 
-/// Runs the targets, as many at once as there are processors.
+/// Runs the targets, as many at once as there are CPUs.
 fn run_all(targets: Vec<(&str, &Path)>, seconds: u64) -> Result<()> {
     let workers = std::thread::available_parallelism()?.get();
     let waiting = Mutex::new(targets.into_iter());

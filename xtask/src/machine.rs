@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Machine {
     /// As in `uname -r`.
     kernel: String,
-    processors: usize,
+    cpus: usize,
     /// In mebibytes; 0 when /proc does not tell.
     memory: u64,
     is_root: bool,
@@ -62,7 +62,7 @@ pub fn look() -> Machine {
     let status = read("/proc/self/status");
     Machine {
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
         memory: memory(&read("/proc/meminfo")),
         is_root: effective_user(&status) == Some(0),
         lacks: lacking(&status),
@@ -187,7 +187,7 @@ impl fmt::Display for Machine {
             formatter,
             "machine: Linux {}, {} CPUs, {gibibytes} GiB of memory; you are {}",
             self.kernel,
-            self.processors,
+            self.cpus,
             self.caller(),
         )?;
         writeln!(formatter, "kernel:  {}", self.kernel_side())?;
@@ -292,7 +292,7 @@ mod tests {
     fn whole() -> Machine {
         Machine {
             kernel: "6.12.0".to_owned(),
-            processors: 2,
+            cpus: 2,
             memory: 4096,
             is_root: true,
             lacks: Vec::new(),

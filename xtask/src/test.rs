@@ -139,8 +139,8 @@ fn nextest(turnkey: &Path, subcommand: &str) -> Command {
 /// Tests at once: most of them wait for jails half of their time. Whoever has named a number keeps it.
 fn threads() -> String {
     let named = std::env::var("NEXTEST_TEST_THREADS").ok();
-    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
-    named.unwrap_or_else(|| processors.saturating_add(processors / 2).to_string())
+    let cpus = std::thread::available_parallelism().map_or(1, |number| number.get());
+    named.unwrap_or_else(|| cpus.saturating_add(cpus / 2).to_string())
 }
 
 /// Mounts a BPF file system that nobody else sees, loads the programs into it, and runs the words behind it.

@@ -20,7 +20,7 @@ key_table! {
     }
     set: map BTreeMap<String, String> {
         form: TextTable, read: fixed, shown: "`{}`",
-        about: "names with fixed values; wins over `pass`; `{limits.memory}` in one is that limit in bytes, `{limits.memory/2M}` its half in MiB, `{limits.cpus}` the processors that `limits.cpu` comes to",
+        about: "names with fixed values; wins over `pass`; `{limits.memory}` in one is that limit in bytes, `{limits.memory/2M}` its half in MiB, `{limits.cpus}` the CPUs that `limits.cpu` comes to",
     }
 }
 

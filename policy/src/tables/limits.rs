@@ -24,7 +24,7 @@ key_table! {
     }
     cpu: one u32 {
         form: Percent, read: values::percent, default: 100, shown: "`100%`",
-        about: "share of one processor; `200%` is two processors",
+        about: "share of one CPU; `200%` is two CPUs",
         flag: "cpu", value: "PERCENT", under: "Limits", help: "Share of CPU time; 100% is one CPU",
     }
     pids: one u32 {

@@ -6,7 +6,7 @@ use super::under;
 
 expected!(
     not_on [ORDINARY_6_12, PROGRAMS_6_12],
-    "a virtual machine of Java takes an emulated processor long: on this host"
+    "a virtual machine of Java takes an emulated CPU long: on this host"
 );
 
 /// Six programs in one, each with another need: threads, a file, loopback, a child, ends of children, a heap that is full; then the
@@ -80,7 +80,7 @@ fn a_program_is_compiled_and_run() {
 }
 
 #[test]
-fn threads_are_counted_by_the_jails_processors() {
+fn threads_are_counted_by_the_jails_cpus() {
     let program = "public class Cpus { public static void main(String[] no) {
         System.out.println(Runtime.getRuntime().availableProcessors()); } }";
     let run = under("java")
