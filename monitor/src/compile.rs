@@ -34,7 +34,7 @@ use crate::peers;
 use crate::roles::{self, Role};
 use crate::rows::Rows;
 use crate::rule_table::RuleTable;
-use crate::shared;
+use crate::shared::kept_table;
 use crate::tier::Tier;
 use crate::wire::on_code;
 
@@ -167,7 +167,7 @@ pub fn compile_for<'o>(
 ) -> Result<Rules, CompileError> {
     let object = object.into();
     compile_by(policy, tier, &|rules, mode| {
-        shared::table(&object, rules, mode)
+        kept_table(&object, rules, mode)
     })
 }
 

@@ -9,6 +9,7 @@ use super::ending::{Ending, RunEnding};
 use super::limit;
 use super::model::{Acceptance, EvidenceStep, Finding, StepProcess};
 use super::text::escape;
+use super::units::seconds;
 
 /// The prefix of the ids of such findings.
 pub const PREFIX: &str = "behaviour:";
@@ -89,8 +90,8 @@ fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     idle.then(|| {
         format!(
             "did nothing for nearly all of {}: it used {} of a CPU",
-            limit::seconds(limits.wall),
-            limit::seconds(used)
+            seconds(limits.wall),
+            seconds(used)
         )
     })
 }

@@ -7,6 +7,7 @@ use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
 use crate::model::LoweredLimit;
+use crate::units::{seconds, size};
 
 /// The usage and its limit, what happened, and the flag that allows twice as much.
 pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
@@ -103,26 +104,6 @@ pub fn disk(written: &Written) -> Option<String> {
             twice(written.most_bytes)
         )
     })
-}
-
-/// Bytes as people read them: whole units where they are whole, one decimal otherwise.
-pub fn size(bytes: u64) -> String {
-    const UNITS: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| bytes >= *factor) else {
-        return format!("{bytes} bytes");
-    };
-    match (bytes / factor, bytes % factor * 10 / factor) {
-        (whole, 0) => format!("{whole} {unit}"),
-        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
-    }
-}
-
-/// Seconds as people read them: 30 s, 0.21 s.
-pub fn seconds(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 if duration.as_secs() > 0 => format!("{} s", duration.as_secs()),
-        _ => format!("{:.2} s", duration.as_secs_f64()),
-    }
 }
 
 #[cfg(test)]
@@ -232,15 +213,5 @@ mod tests {
             files.unwrap(),
             "workspace: full, 256 files are written; more fails with ENOSPC; allow more with --disk 2M"
         );
-    }
-
-    #[test]
-    fn sizes_and_seconds_are_short() {
-        assert_eq!(size(512), "512 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(3 << 30), "3 GiB");
-        assert_eq!(seconds(Duration::from_millis(210)), "0.21 s");
-        assert_eq!(seconds(Duration::ZERO), "0.00 s");
-        assert_eq!(seconds(Duration::from_millis(61_250)), "61.25 s");
     }
 }

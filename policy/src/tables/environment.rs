@@ -7,7 +7,7 @@ use crate::read::SectionReader;
 use crate::{flags, values};
 
 key_table! {
-    ["env"] of environment;
+    ["env"];
     /// `[env]`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     policy JailEnvironment, read EnvironmentKeys;

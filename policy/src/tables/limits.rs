@@ -8,7 +8,7 @@ use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
-    ["limits"] of limits;
+    ["limits"];
     /// `[limits]`: for the whole process tree unless said otherwise.
     #[derive(Clone, Debug, PartialEq)]
     compared JailLimits, read LimitKeys;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::super::{command_line, status_word, verdict_word};
 use super::markup::{Markup, element_with, say};
 use super::section;
-use crate::limit::{seconds, size};
 use crate::model::{Layer, Report, ServedFor, Verdict};
 use crate::terminal;
+use crate::units::{seconds, size};
 
 /// The verdict, in a word and in a sentence.
 pub fn banner(report: &Report) -> Markup {
