@@ -13,17 +13,8 @@ use super::tree::TextFile;
 const SECURITY: &str = "SECURITY.md";
 
 /// Code of that document which is something else.
-const OTHER_CODE: [&str; 9] = [
-    "core_pattern",
-    "max_running_per_user",
-    "memory_peak_bytes",
-    "mount_setattr",
-    "no_new_privs",
-    "pivot_root",
-    "same_file",
-    "uid_map",
-    "user_allow_other",
-];
+const OTHER_CODE: &str = "core_pattern max_running_per_user memory_peak_bytes mount_setattr \
+                          no_new_privs pivot_root same_file uid_map user_allow_other";
 
 /// Finds names of tests which no test has.
 pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
@@ -37,7 +28,7 @@ pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
             let names = code.captures_iter(text).map(|code| code.extract());
             for (_, [name]) in names {
                 let means_a_test = match is_security {
-                    true => !OTHER_CODE.contains(&name),
+                    true => OTHER_CODE.split(' ').all(|code| code != name),
                     false => name.ends_with('…') || number.is_match(name),
                 };
                 if means_a_test && !is_there(name, &tests) {
