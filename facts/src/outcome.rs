@@ -43,7 +43,7 @@ pub enum Limit {
     FileSize,
     /// The wall clock.
     Wall,
-    /// The processor time of the tree.
+    /// The CPU time of the tree.
     CpuTime,
 }
 
@@ -81,7 +81,7 @@ pub struct Usage {
     pub io_read: Option<u64>,
     /// Bytes written to block devices, by the same.
     pub io_written: Option<u64>,
-    /// Times one of the same gave up its processor or lost it.
+    /// Times one of the same gave up its CPU or lost it.
     pub context_switches: Option<u64>,
 }
 

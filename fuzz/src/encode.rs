@@ -89,31 +89,7 @@ impl Parts {
 
     fn fill(&mut self, of: &Kind) {
         match of {
-            Kind::Exec {
-                file,
-                raw,
-                script,
-                argv,
-                argv_truncated,
-                anew,
-            } => {
-                self.record.kind = kind::EXEC;
-                self.file(file);
-                self.raw = raw.as_ref().unwrap_or(&file.path).clone();
-                let ended = argv.iter().flat_map(|one| [one.as_slice(), b"\0"]);
-                self.argv = ended.collect::<Vec<_>>().concat();
-                self.flag(flag::ARGV_TRUNCATED, *argv_truncated);
-                self.flag(flag::SCRIPT, *script);
-                self.flag(flag::ANEW, anew.is_some());
-                let mut comm = anew.clone().unwrap_or_default();
-                comm.resize(COMM, 0);
-                let words = comm
-                    .chunks_exact(8)
-                    .map(|word| word.try_into().map(u64::from_ne_bytes));
-                for (arg, word) in self.record.args.iter_mut().zip(words) {
-                    *arg = word.unwrap_or_default();
-                }
-            }
+            Kind::Exec { .. } => self.exec(of),
             Kind::ExecAttempt { raw, errno } => {
                 self.failed(kind::EXEC_ATTEMPT, *errno);
                 self.raw(raw);
@@ -170,27 +146,7 @@ impl Parts {
                 self.record.what = u16::from(on.map_or(on::NONE, on_code));
                 self.record.args = *args;
             }
-            Kind::Change {
-                on,
-                object,
-                new,
-                resolved,
-                call,
-                errno,
-            } => {
-                self.record.detail = call.nr;
-                self.record.args = [call.args[1], call.args[2], call.args[4]];
-                let is_look = *on == AttemptKind::Stat;
-                self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
-                self.record.what = u16::from(on_code(*on));
-                self.path.clone_from(&object.bytes);
-                self.flag(flag::PATH_TRUNCATED, object.truncated);
-                self.flag(flag::OBJECT_UNREADABLE, object.unreadable);
-                self.flag(flag::BASE, object.base.is_some());
-                self.flag(flag::FILE, *resolved);
-                self.argv = object.base.clone().unwrap_or_default();
-                self.raw = new.clone().unwrap_or_default();
-            }
+            Kind::Change { .. } => self.change(of),
             Kind::Map {
                 file,
                 writable,
@@ -215,6 +171,62 @@ impl Parts {
             }
             Kind::Exit { status } => self.failed(kind::EXIT, *status),
         }
+    }
+
+    fn exec(&mut self, of: &Kind) {
+        let Kind::Exec {
+            file,
+            raw,
+            script,
+            argv,
+            argv_truncated,
+            anew,
+        } = of
+        else {
+            return;
+        };
+        self.record.kind = kind::EXEC;
+        self.file(file);
+        self.raw = raw.as_ref().unwrap_or(&file.path).clone();
+        let ended = argv.iter().flat_map(|one| [one.as_slice(), b"\0"]);
+        self.argv = ended.collect::<Vec<_>>().concat();
+        self.flag(flag::ARGV_TRUNCATED, *argv_truncated);
+        self.flag(flag::SCRIPT, *script);
+        self.flag(flag::ANEW, anew.is_some());
+        let mut comm = anew.clone().unwrap_or_default();
+        comm.resize(COMM, 0);
+        let words = comm
+            .chunks_exact(8)
+            .map(|word| word.try_into().map(u64::from_ne_bytes));
+        for (arg, word) in self.record.args.iter_mut().zip(words) {
+            *arg = word.unwrap_or_default();
+        }
+    }
+
+    fn change(&mut self, of: &Kind) {
+        let Kind::Change {
+            on,
+            object,
+            new,
+            resolved,
+            call,
+            errno,
+        } = of
+        else {
+            return;
+        };
+        self.record.detail = call.nr;
+        self.record.args = [call.args[1], call.args[2], call.args[4]];
+        let is_look = *on == AttemptKind::Stat;
+        self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
+        self.record.what = u16::from(on_code(*on));
+        self.path.clone_from(&object.bytes);
+        self.flag(flag::PATH_TRUNCATED, object.truncated);
+        self.flag(flag::OBJECT_UNREADABLE, object.unreadable);
+        self.flag(flag::BASE, object.base.is_some());
+        self.flag(flag::FILE, *resolved);
+        self.argv = object.base.clone().unwrap_or_default();
+        self.raw = new.clone().unwrap_or_default();
     }
 
     fn bytes(&self) -> Vec<u8> {

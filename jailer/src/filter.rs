@@ -190,8 +190,8 @@ fn decode(bytes: &[u8]) -> Result<Vec<FilterInstruction>, FilterError> {
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod every_call_tests;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod walk;

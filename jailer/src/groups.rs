@@ -284,7 +284,7 @@ impl JailCgroups {
             .unwrap_or(0)
     }
 
-    /// Processor time of the tree so far. cpu.stat is there in every v2 group, with or without
+    /// CPU time of the tree so far. cpu.stat is there in every v2 group, with or without
     /// the controller.
     pub fn cpu_time(&self) -> Option<Duration> {
         let [usage] = self.cpu_stat(["usage_usec"]);

@@ -49,7 +49,7 @@ pub struct Host {
     pub hard_limits: HardLimits,
     /// The highest capability that the kernel knows.
     pub last_capability: u8,
-    /// The processors that this process may use.
+    /// The CPUs that this process may use.
     pub cpus: usize,
 }
 

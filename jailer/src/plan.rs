@@ -2,12 +2,12 @@
 //!
 //! Pure: from a policy, the facts of the host and a command to an ordered list of steps.
 
+mod cpus;
 mod environment;
 mod given;
 pub mod io;
 pub mod network;
 mod places;
-mod processors;
 mod root;
 mod rootfs;
 
@@ -401,6 +401,58 @@ fn content(filesystem: &FilesystemPolicy, path: &Path) -> Vec<u8> {
     own.map_or_else(|| identity::decoy(path), |text| text.clone().into_bytes())
 }
 
+/// The steps that build the jail's tree, and the grants on it. A later step covers an earlier one, so their order is part of the plan.
+fn plan_rootfs(
+    policy: &Policy,
+    host: &Host,
+    reach: &NetworkReach,
+    (workdir, workspace): (&Path, &Path),
+) -> Result<RootfsBuilder, PlanError> {
+    let mut builder = RootfsBuilder::default();
+    let filesystem = &policy.filesystem;
+    let most = workspace_size(&policy.limits, host);
+    builder.root_mode(filesystem, host, most)?;
+    builder.reserved_files(policy, reach, &host.names)?;
+    builder.cpus(policy, host.cpus);
+    builder.resolver(policy, &host.names);
+    if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
+        builder.root(root, facts, &filesystem.decoys);
+    }
+    for place in places(filesystem, host, workdir) {
+        match place {
+            PlannedMount::Host { named, writable } => builder.host_path(host, named, writable)?,
+            PlannedMount::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
+            PlannedMount::Workspace(source) => {
+                builder.workdir_at_host(filesystem.workdir.mode, source, most)?
+            }
+        }
+    }
+    let in_workspace = |decoy: &&PathBuf| decoy.starts_with(WORKSPACE);
+    for decoy in filesystem
+        .decoys
+        .iter()
+        .filter(|decoy| !in_workspace(decoy))
+    {
+        builder.decoy(decoy, content(filesystem, decoy))?;
+    }
+    builder.devices()?;
+    if filesystem.workdir.at == WorkdirPlace::Workspace {
+        builder.workdir(filesystem.workdir.mode, workdir, workspace, most)?;
+    }
+    for decoy in filesystem.decoys.iter().filter(in_workspace) {
+        builder.decoy_in_workspace(decoy, workspace, content(filesystem, decoy));
+    }
+    for path in &filesystem.names {
+        builder.own_path(path, workspace);
+    }
+    if policy.network.mode == NetworkMode::Sinkhole {
+        builder.cover_authorities();
+    }
+    builder.check_lists()?;
+    builder.order();
+    Ok(builder)
+}
+
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: JailCommand) -> Result<Plan, PlanError> {
@@ -417,55 +469,11 @@ impl Plan {
         if shares_network {
             reach.hosts.clone_from(&host.names.hosts);
         }
-        let mut builder = RootfsBuilder::default();
-        let filesystem = &policy.filesystem;
-        let most = workspace_size(&policy.limits, host);
-        builder.root_mode(filesystem, host, most)?;
-        builder.reserved_files(policy, &reach, &host.names)?;
-        builder.processors(policy, host.cpus);
-        builder.resolver(policy, &host.names);
-        if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
-            builder.root(root, facts, &filesystem.decoys);
-        }
-        let workdir = command.workdir.as_path();
-        let workspace = match filesystem.workdir.at {
+        let workspace = match policy.filesystem.workdir.at {
             WorkdirPlace::Workspace => Path::new(WORKSPACE),
-            WorkdirPlace::Host => workdir,
+            WorkdirPlace::Host => command.workdir.as_path(),
         };
-        for place in places(filesystem, host, workdir) {
-            match place {
-                PlannedMount::Host { named, writable } => {
-                    builder.host_path(host, named, writable)?
-                }
-                PlannedMount::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
-                PlannedMount::Workspace(source) => {
-                    builder.workdir_at_host(filesystem.workdir.mode, source, most)?
-                }
-            }
-        }
-        let in_workspace = |decoy: &&PathBuf| decoy.starts_with(WORKSPACE);
-        for decoy in filesystem
-            .decoys
-            .iter()
-            .filter(|decoy| !in_workspace(decoy))
-        {
-            builder.decoy(decoy, content(filesystem, decoy))?;
-        }
-        builder.devices()?;
-        if filesystem.workdir.at == WorkdirPlace::Workspace {
-            builder.workdir(filesystem.workdir.mode, workdir, workspace, most)?;
-        }
-        for decoy in filesystem.decoys.iter().filter(in_workspace) {
-            builder.decoy_in_workspace(decoy, workspace, content(filesystem, decoy));
-        }
-        for path in &filesystem.names {
-            builder.own_path(path, workspace);
-        }
-        if is_sinkhole {
-            builder.cover_authorities();
-        }
-        builder.check_lists()?;
-        builder.order();
+        let builder = plan_rootfs(policy, host, &reach, (&command.workdir, workspace))?;
         let environment = environment(policy, &command.environment, host.cpus);
         // Joined with nothing, it would end in a slash.
         let directory: PathBuf = workspace

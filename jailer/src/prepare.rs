@@ -401,7 +401,7 @@ impl Plan {
         match controller {
             Controller::Memory => format!("{} bytes, swap {}", limits.memory, limits.swap),
             Controller::Pids => format!("{} tasks", limits.pids),
-            Controller::Cpu => format!("{} % of a processor", limits.cpu),
+            Controller::Cpu => format!("{} % of a CPU", limits.cpu),
             Controller::Io => self
                 .io
                 .as_ref()

@@ -313,13 +313,7 @@ impl SourceOpener<'_> {
                 return tree.root(self.layer, into);
             }
             RootfsStep::WritableDirectory { source, path } => {
-                let opened = self.open_path(source, NeededAccess::Read)?;
-                let tree = self
-                    .tree
-                    .as_mut()
-                    .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
-                let layer = (self.layer, &*self.used);
-                return tree.directory(&opened, (source, path), layer, into);
+                return self.writable_directory(source, path, into);
             }
             RootfsStep::Setting { source, path } => return self.setting(source, path, into),
             RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
@@ -379,19 +373,7 @@ impl SourceOpener<'_> {
                 workspace,
                 path,
                 content,
-            } => {
-                if let Ok(inside) = path.strip_prefix(workspace) {
-                    self.decoys.add(inside, content);
-                }
-                let on_the_way: Vec<_> = path.ancestors().skip(1).collect();
-                let is_below = |above: &&Path| above.starts_with(workspace) && above != workspace;
-                let below = on_the_way.into_iter().rev().filter(is_below);
-                ReplayStep::Decoy {
-                    directories: below.map(SplitPath::from_absolute).collect(),
-                    path: relative(path),
-                    content: content.clone(),
-                }
-            }
+            } => self.decoy(workspace, path, content),
             RootfsStep::Overlay { source, path, size } => {
                 let kept = kept(self.layer, Path::new(WORKSPACE), self.id)?;
                 let host = self.open_path(source, NeededAccess::Read)?;
@@ -402,6 +384,36 @@ impl SourceOpener<'_> {
             }
         });
         Ok(())
+    }
+
+    fn writable_directory(
+        &mut self,
+        source: &Path,
+        path: &Path,
+        into: &mut Vec<ReplayStep>,
+    ) -> Result<(), RootfsError> {
+        let opened = self.open_path(source, NeededAccess::Read)?;
+        let tree = self
+            .tree
+            .as_mut()
+            .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
+        let layer = (self.layer, &*self.used);
+        tree.directory(&opened, (source, path), layer, into)
+    }
+
+    /// A decoy, with the directories on the way to it that the workspace may lack.
+    fn decoy(&mut self, workspace: &Path, path: &Path, content: &[u8]) -> ReplayStep {
+        if let Ok(inside) = path.strip_prefix(workspace) {
+            self.decoys.add(inside, content);
+        }
+        let on_the_way: Vec<_> = path.ancestors().skip(1).collect();
+        let is_below = |above: &&Path| above.starts_with(workspace) && *above != workspace;
+        let below = on_the_way.into_iter().rev().filter(is_below);
+        ReplayStep::Decoy {
+            directories: below.map(SplitPath::from_absolute).collect(),
+            path: relative(path),
+            content: content.to_vec(),
+        }
     }
 
     /// Opens a path by the rights of whom the jail is for, who must be allowed this use of it.

@@ -39,7 +39,7 @@ pub struct UsageTally {
     locks: LockLooks,
     ungrouped: UngroupedLimits,
     limits: JailLimits,
-    /// Processor time at the last look.
+    /// CPU time at the last look.
     used: Option<Duration>,
     still: bool,
     /// The limits that the kernel held by refusing more, as of the last look.

@@ -425,7 +425,7 @@ fn timers_and_calls_that_wait_go_by_and_the_first_comes_first() {
                     value: 42\n\
                     timer_settime, a thread: went by\n\
                     value: 43\n\
-                    processor time: rang\n\
+                    CPU time: rang\n\
                     timerfd_settime, a while: went by\n\
                     timerfd_settime, a moment: went by\n\
                     timerfd_gettime behind an hour: 3600\n\

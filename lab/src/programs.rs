@@ -71,9 +71,9 @@ pub fn finish(mut child: Child, patience: Duration) -> Result<Option<i32>> {
 pub fn machine() -> Result<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let python = command::output(Command::new(PYTHON).arg("--version"))?;
-    let processors = std::thread::available_parallelism()?;
+    let cpus = std::thread::available_parallelism()?;
     Ok(format!(
-        "Linux {}, {}, {processors} processors",
+        "Linux {}, {}, {cpus} CPUs",
         kernel.trim(),
         python.trim()
     ))

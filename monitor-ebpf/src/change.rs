@@ -12,6 +12,7 @@
 mod arguments;
 mod hooks;
 mod moves;
+mod naming;
 
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
@@ -27,6 +28,7 @@ use crate::verifier::{self, Forget};
 
 use arguments::{Arguments, Name, arguments, effect};
 use moves::{find_new, find_old, look_for_symlinks};
+use naming::{Names, is_lost, naming, of_followed, or_of_unknown, verdict_at};
 
 pub use arguments::makes_device;
 pub use hooks::{Act, Link, column_of, hook, make_hook};
@@ -146,164 +148,6 @@ fn decide_descriptor(
     identity::or_by_file(scratch, table, resolved.inode, own, verdict)
 }
 
-/// The rules' verdict on a name in a column; none, when the name is not known.
-#[inline(always)]
-fn verdict_at(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
-    automaton::decide_state(scratch, table, state, column)
-}
-
-/// Two names of one act, by the states that they end in.
-#[derive(Clone, Copy)]
-struct Names {
-    old: u32,
-    new: u32,
-}
-
-/// The verdict on a file that is under the new name and not, or not only, under the old one.
-#[inline(always)]
-fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
-    let made = verdict_at(scratch, table, names.new, column::WRITE);
-    if automaton::are_alike(table, names.old, names.new) {
-        return made;
-    }
-    verdict_at(scratch, table, names.old, column::AWAY).or(made)
-}
-
-/// The verdict on the content of a directory that is under the new name and not under the old one.
-#[inline(always)]
-fn of_content(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
-    if automaton::are_alike_inside(table, names.old, names.new) {
-        return Verdict::NONE;
-    }
-    below(scratch, table, names.old, column::AWAY).or(below(
-        scratch,
-        table,
-        names.new,
-        column::WRITE,
-    ))
-}
-
-#[inline(always)]
-fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
-    automaton::decide_below(scratch, table, state, column)
-}
-
-/// The rules' verdict on the names that an act makes true and untrue, but for those rules that speak of such acts
-/// themselves. [`effect::MOVED`]: the object may be a directory.
-#[inline(always)]
-fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
-    let mut verdict = Verdict::NONE;
-    if effects & effect::MADE != 0 {
-        verdict = of_file(scratch, table, names);
-    }
-    verdict = verdict.forget(scratch);
-    if effects & effect::MOVED != 0 {
-        verdict = of_content(scratch, table, names).or(verdict);
-    }
-    verdict = verdict.forget(scratch);
-    let back = Names {
-        old: names.new,
-        new: names.old,
-    };
-    if effects & effect::EXCHANGED != 0 {
-        verdict = of_file(scratch, table, back).or(verdict);
-    }
-    verdict = verdict.forget(scratch);
-    if effects & effect::MOVED_BACK != 0 {
-        verdict = of_content(scratch, table, back).or(verdict);
-    }
-    verdict = verdict.forget(scratch);
-    if effects & effect::REMOVED != 0 {
-        verdict = verdict_at(scratch, table, names.old, column::WRITE).or(verdict);
-    }
-    if effects & effect::ALIAS != 0 {
-        verdict = below(scratch, table, names.old, column::WRITE).or(verdict);
-        verdict = of_aim(scratch, table, names.new, effects).or(verdict);
-    }
-    verdict.forget(scratch)
-}
-
-/// The rules' verdict on giving what a symlink leads to another name, which is what a symlink does: on all that is in a
-/// directory, as calls that take names do not tell where these led; and on a file, which is no more than told: a task
-/// that opens the symlink is asked about the file, and no task can link the file by it. An absolute aim leads out of
-/// what the program works on more often than not, to where nothing can be linked or renamed: it is told of, when it
-/// leads to what must not be read.
-#[inline(always)]
-fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
-    if effects & effect::ABSOLUTE != 0 {
-        let of_file = verdict_at(scratch, table, aim, column::READ);
-        return of_file.or(below(scratch, table, aim, column::READ)).told();
-    }
-    let of_file = verdict_at(scratch, table, aim, column::AWAY).told();
-    of_file.or(below(scratch, table, aim, column::AWAY))
-}
-
-/// The rules' verdict on a symlink to a file, or to a directory above it, by which calls that open nothing reach it and tell no
-/// more than the symlink's name: it is told.
-#[inline(always)]
-fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
-    let of_file = verdict_at(scratch, table, aim, column::WRITE);
-    let of_file = of_file.or(verdict_at(scratch, table, aim, column::FOLLOWED));
-    of_file
-        .or(below(scratch, table, aim, column::FOLLOWED))
-        .told()
-}
-
-/// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0. Branch-free, so that the verifier
-/// does not fork states.
-#[inline(always)]
-fn is_lost(leads: u32, is_followed: u32) -> u64 {
-    const { assert!(magic::LINK | magic::DEVICE == magic::BELOW && magic::BELOW == 3) };
-    let (low, high) = (leads & 1, leads >> 1 & 1);
-    u64::from(low & high | (low | high) & is_followed)
-}
-
-/// The rules' verdict on the file of an act by a name that leads through the kernel's own links, which is any file.
-#[inline(always)]
-fn through_magic(scratch: &Scratch, table: &Table, asked: Arguments) -> Verdict {
-    let unknown = |column| automaton::decide_unknown(scratch, table, column);
-    let mut verdict = unknown(asked.column).or(unknown(asked.own));
-    if asked.effects & (effect::MADE | effect::REMOVED) != 0 {
-        verdict = unknown(column::WRITE).or(verdict);
-    }
-    if asked.effects & effect::AWAY != 0 {
-        verdict = unknown(column::AWAY).or(verdict);
-    }
-    verdict
-}
-
-/// The rules' verdict on a symlink to where the kernel's own links lead: acts below it are on any file, and are not asked
-/// about. It is told.
-#[inline(always)]
-fn to_magic(scratch: &Scratch, table: &Table) -> Verdict {
-    let unknown = |column| automaton::decide_unknown(scratch, table, column);
-    let verdict = unknown(column::FOLLOWED).or(unknown(column::WRITE));
-    verdict.or(unknown(column::AWAY)).told()
-}
-
-/// The stronger of the verdict on the names of an act and of that on the unknown file which they lead to.
-#[inline(always)]
-fn or_of_unknown(
-    scratch: &mut Scratch,
-    table: &Table,
-    asked: Arguments,
-    named: Verdict,
-) -> Verdict {
-    const MADE: u64 = 2;
-    let lost = scratch.cursor.lost;
-    let mut unknown = Verdict::NONE;
-    if lost & MADE != 0 {
-        unknown = to_magic(scratch, table);
-    }
-    unknown = unknown.forget(scratch);
-    if lost & !MADE != 0 {
-        unknown = through_magic(scratch, table, asked).or(unknown);
-    }
-    unknown = unknown.forget(scratch);
-    scratch.cursor.lost = unknown.exceeds(named);
-    unknown.or(named)
-}
-
 /// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
 /// the descriptor.
 #[inline(always)]
@@ -355,13 +199,7 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    scratch.cursor.magic = magic::NONE;
-    scratch.cursor.stepped = 0;
-    scratch.cursor.own = 0;
-    scratch.cursor.aimed = 0;
-    scratch.cursor.parent = 0;
-    scratch.cursor.back = 0;
-    scratch.cursor.result = result;
+    reset_cursor(scratch, result);
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
     let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
@@ -376,69 +214,20 @@ pub fn leave(
     let Some(table) = emit::table(jail) else {
         return;
     };
-    let mut verdict = left_by_hook(scratch, table);
-    let (length, mut old) = if asked.object.by_descriptor != 0 {
-        let descriptor = asked.object.directory as u32;
-        let columns = (asked.column, asked.own);
-        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, (descriptor, columns));
-        verdict = of_file.or(verdict);
-        (length, NOWHERE)
-    } else {
-        let follows = u64::from(asked.is_followed(regs));
-        let is_look = asked.kind == kind::LOOK;
-        look_up(scratch, jail, who.task, (asked.object, follows, is_look))
-    };
-    let length = length.forget(scratch);
-    old = old.forget(scratch);
-    if asked.effects & effect::AWAY != 0 && !jail.has_hooks() && scratch.result() == 0 {
-        find_old(scratch, who.task, (asked.object, length));
-    }
-    // Of looks, rules see the text alone.
-    if asked.kind != kind::LOOK && is_attempt(scratch.result()) {
-        let from = (asked.object.directory, length);
-        open::doubt_steps(scratch, jail, who.task, from);
-    }
+    let verdict = left_by_hook(scratch, table);
+    let (length, old, mut verdict) =
+        look_up_object(scratch, jail, who.task, (asked, regs), verdict);
     let asked = asked.forget(scratch);
     verdict = verdict_at(scratch, table, old, asked.column).or(verdict);
     verdict = verdict_at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
-    let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
     let is_known = effects / effect::LISTED;
-    scratch.cursor.lost = is_lost(scratch.cursor.magic, is_followed & !is_known);
-    if asked.effects & effect::AWAY != 0 {
-        // A symlink that a link(2) follows leads to a file that its name does not tell. What was not found may be one.
-        let followed = u64::from(is_followed & !is_known & (asked.object.by_descriptor ^ 1));
-        let certain = path::is_symlink(scratch.cursor.back);
-        let possible = path::may_be_symlink(scratch.cursor.back) << 1;
-        scratch.cursor.lost |= (certain | possible) & (followed | followed << 1);
-    }
+    note_lost_object(scratch, asked, is_followed & !is_known);
+    let (mut new_length, mut new) = (0, NOWHERE);
     if asked.new.path != 0 {
-        let is_aim = effects & effect::ALIAS != 0;
-        (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
-        effects = effects.forget(scratch);
-        new = new.forget(scratch);
-        // Without hooks nobody learns what a call that follows the symlink has reached.
-        if effects & effect::ALIAS != 0 && !jail.has_hooks() {
-            let followed = of_followed(scratch, table, new);
-            verdict = followed.or(verdict).forget(scratch);
-            // A link of /dev to one is where logs are sent to.
-            scratch.cursor.lost |= u64::from(scratch.cursor.magic & 1) << 1;
-        } else {
-            scratch.cursor.lost |= is_lost(scratch.cursor.magic, 0);
-        }
-        if effects & effect::ALIAS == 0 {
-            verdict = verdict_at(scratch, table, new, asked.column).or(verdict);
-        } else if read::user::<u8>(asked.new.path).0 == b'/' {
-            effects |= effect::ABSOLUTE;
-        }
-        verdict = verdict.forget(scratch);
-        // Nobody knows what it is that was not renamed, and hooks know it always.
-        if scratch.result() != 0 || jail.has_hooks() {
-            effects &= !(effect::MOVED | effect::MOVED_BACK);
-        } else if effects & effect::AWAY != 0 {
-            effects = find_new(scratch, jail, who.task, ((asked.new, new_length), effects));
-        }
+        (new_length, new, effects, verdict) =
+            decide_new(scratch, jail, who.task, table, (asked, length), verdict);
     }
     if !is_attempt(scratch.result()) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
@@ -462,9 +251,127 @@ pub fn leave(
     let is_told = u64::from(effects & effect::QUIET ^ effect::QUIET)
         | u64::from(verdict.action >> 1)
         | arguments::asked_to_write_in_vain(regs, scratch.result());
-    if verifier::opaque(is_told) == 0 {
-        return;
+    if verifier::opaque(is_told) != 0 {
+        tell(
+            scratch,
+            jail,
+            who,
+            (asked, regs),
+            (length, new_length),
+            verdict,
+        );
     }
+}
+
+/// Forgets the call before: of this one only the result is known.
+#[inline(always)]
+fn reset_cursor(scratch: &mut Scratch, result: i64) {
+    scratch.cursor.magic = magic::NONE;
+    scratch.cursor.stepped = 0;
+    scratch.cursor.own = 0;
+    scratch.cursor.aimed = 0;
+    scratch.cursor.parent = 0;
+    scratch.cursor.back = 0;
+    scratch.cursor.result = result;
+}
+
+/// The length of the object's name and the state that it ends in, by its path or by its descriptor; with the verdict that was there,
+/// or that on the descriptor's file.
+#[inline(always)]
+fn look_up_object(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (asked, regs): (Arguments, u64),
+    mut verdict: Verdict,
+) -> (u32, u32, Verdict) {
+    let (length, mut old) = if asked.object.by_descriptor != 0 {
+        let descriptor = asked.object.directory as u32;
+        let columns = (asked.column, asked.own);
+        let (length, of_file) = look_up_descriptor(scratch, jail, task, (descriptor, columns));
+        verdict = of_file.or(verdict);
+        (length, NOWHERE)
+    } else {
+        let follows = u64::from(asked.is_followed(regs));
+        let is_look = asked.kind == kind::LOOK;
+        look_up(scratch, jail, task, (asked.object, follows, is_look))
+    };
+    let length = length.forget(scratch);
+    old = old.forget(scratch);
+    if asked.effects & effect::AWAY != 0 && !jail.has_hooks() && scratch.result() == 0 {
+        find_old(scratch, task, (asked.object, length));
+    }
+    // Of looks, rules see the text alone.
+    if asked.kind != kind::LOOK && is_attempt(scratch.result()) {
+        let from = (asked.object.directory, length);
+        open::doubt_steps(scratch, jail, task, from);
+    }
+    (length, old, verdict)
+}
+
+/// Notes whether the object is a file that no text tells. `is_followed`: 1, when its name's last component was followed to an
+/// unknown place.
+#[inline(always)]
+fn note_lost_object(scratch: &mut Scratch, asked: Arguments, is_followed: u32) {
+    scratch.cursor.lost = is_lost(scratch.cursor.magic, is_followed);
+    if asked.effects & effect::AWAY != 0 {
+        // A symlink that a link(2) follows leads to a file that its name does not tell. What was not found may be one.
+        let followed = u64::from(is_followed & (asked.object.by_descriptor ^ 1));
+        let certain = path::is_symlink(scratch.cursor.back);
+        let possible = path::may_be_symlink(scratch.cursor.back) << 1;
+        scratch.cursor.lost |= (certain | possible) & (followed | followed << 1);
+    }
+}
+
+/// The length of the other name of an act and the state that it ends in, what the act does now that both names are known, and the
+/// verdict with that on the other name.
+#[inline(always)]
+fn decide_new(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    table: &Table,
+    (asked, length): (Arguments, u32),
+    mut verdict: Verdict,
+) -> (u32, u32, u32, Verdict) {
+    let is_aim = asked.effects & effect::ALIAS != 0;
+    let (new_length, new) = look_up_new(scratch, jail, task, asked.new, (is_aim, length));
+    let mut effects = asked.effects.forget(scratch);
+    let new = new.forget(scratch);
+    // Without hooks nobody learns what a call that follows the symlink has reached.
+    if effects & effect::ALIAS != 0 && !jail.has_hooks() {
+        let followed = of_followed(scratch, table, new);
+        verdict = followed.or(verdict).forget(scratch);
+        // A link of /dev to one is where logs are sent to.
+        scratch.cursor.lost |= u64::from(scratch.cursor.magic & 1) << 1;
+    } else {
+        scratch.cursor.lost |= is_lost(scratch.cursor.magic, 0);
+    }
+    if effects & effect::ALIAS == 0 {
+        verdict = verdict_at(scratch, table, new, asked.column).or(verdict);
+    } else if read::user::<u8>(asked.new.path).0 == b'/' {
+        effects |= effect::ABSOLUTE;
+    }
+    verdict = verdict.forget(scratch);
+    // Nobody knows what it is that was not renamed, and hooks know it always.
+    if scratch.result() != 0 || jail.has_hooks() {
+        effects &= !(effect::MOVED | effect::MOVED_BACK);
+    } else if effects & effect::AWAY != 0 {
+        effects = find_new(scratch, jail, task, ((asked.new, new_length), effects));
+    }
+    (new_length, new, effects, verdict)
+}
+
+/// Kills by the verdict, and makes the record of the act with its names.
+#[inline(always)]
+fn tell(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (asked, regs): (Arguments, u64),
+    (length, new_length): (u32, u32),
+    mut verdict: Verdict,
+) {
     emit::begin(&mut scratch.record, asked.kind, who);
     // A descriptor that is none, and nothing was done. Had something been done, another thread would have
     // closed the descriptor since, and the file could be the worst there is.

@@ -78,7 +78,7 @@ impl Pairs {
     }
 }
 
-/// What paths of at least one byte are answered from the one state of a pair and otherwise from the other, by pair.
+/// Differences between the two states of a pair: answers to paths of at least one byte from the one that are others from the other.
 struct Behind {
     differences: Differences,
     /// The numbers of differences as bits, of one pair behind the other.
@@ -249,7 +249,7 @@ pub(crate) fn are_alike(
         .all(|(one, other)| number(*one) == number(*other))
 }
 
-/// What [`below`] finds out about one directory: the answers, by role, of what may be below it.
+/// Answers, by role, of what may be below one directory, as [`below`] finds them out about all.
 pub(crate) fn below_one(
     automaton: &Automaton,
     directory: u32,

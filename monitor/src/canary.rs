@@ -11,58 +11,16 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use turnkey_policy::{AttemptKind, EnforcementMode, Glob, OpenAccess, Rule, RuleAction, Severity};
 
+use crate::error::CanaryError;
 use crate::object::ObjectFile;
 use crate::rule_table::RuleTable;
-use crate::shared;
+use crate::shared::kept_table;
 use crate::sys::{CanaryEnd, Flight, PATH_ROOM, REFUSED, canary_status, spawn_canary};
 use turnkey_facts::{Event, Kind, NetworkAct};
 
 /// The canary's proof, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof(pub String);
-
-/// Errors of proving enforcement. The run must not start.
-#[derive(Debug, thiserror::Error)]
-pub enum CanaryError {
-    /// Preparing failed.
-    #[error("the canary could not be prepared: {step}")]
-    Prepare {
-        /// The step that failed.
-        step: &'static str,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The child could not do its part.
-    #[error(
-        "the canary could not {0}: have a look at the limits of this process and of its groups"
-    )]
-    Hindered(&'static str),
-    /// A hook does not refuse.
-    #[error(
-        "{0} that a rule denies was not refused: the kernel has BPF LSM in its list, and does not ask it"
-    )]
-    NotDenied(&'static str),
-    /// The network hook does not refuse.
-    #[error("a {0} was not refused: cgroup programs do not act on this kernel")]
-    NotRefused(&'static str),
-    /// The kill does not happen.
-    #[error(
-        "an open, exec or mapping that a rule kills for did not kill: tracepoint programs do not act on this kernel"
-    )]
-    NotKilled,
-    /// The canary ended otherwise.
-    #[error("the canary ended in a way that proves nothing: {0}")]
-    Unclear(String),
-    /// One act was told more than once.
-    #[error(
-        "the kernel still calls programs for a run that was killed: it told of one {0} twice for seconds; try again, or use --leave-nothing"
-    )]
-    Twice(&'static str),
-    /// No record of the canary's act was in the ring.
-    #[error("the canary was stopped, but the ring holds no record of its {0}")]
-    NotRecorded(&'static str),
-}
 
 const DEADLY: &CStr = c"/turnkey-canary";
 /// A file that is there everywhere.
@@ -93,7 +51,7 @@ pub(crate) fn table(object: &ObjectFile<'_>) -> Result<RuleTable, CanaryError> {
         // Without a path: memory that holds no file.
         rule(AttemptKind::Map, Vec::new(), RuleAction::Kill),
     ];
-    shared::table(object, &rules, EnforcementMode::Enforce).map_err(prepare("its rules"))
+    kept_table(object, &rules, EnforcementMode::Enforce).map_err(prepare("its rules"))
 }
 
 fn rule(on: AttemptKind, path: Vec<Glob>, action: RuleAction) -> Rule {

@@ -34,7 +34,7 @@ use crate::peers;
 use crate::roles::{self, Role};
 use crate::rows::{Row, Rows};
 use crate::rule_table::RuleTable;
-use crate::shared;
+use crate::shared::kept_table;
 use crate::tier::Tier;
 use crate::wire::on_code;
 
@@ -168,7 +168,7 @@ pub fn compile_for<'o>(
 ) -> Result<Rules, CompileError> {
     let object = object.into();
     compile_by(policy, tier, &|rules, mode| {
-        shared::table(&object, rules, mode)
+        kept_table(&object, rules, mode)
     })
 }
 
@@ -418,7 +418,7 @@ fn is_of(on: AttemptKind, of: u8) -> bool {
         || on == AttemptKind::Namespace && matches!(of, class::CLONE | class::CLONE3)
 }
 
-/// Whether a rule says nothing of a path, where patterns of it say whether it is silent there.
+/// True for a rule that says nothing of a path, given its number and whether a pattern of it is silent there.
 type SaysNothing<'s> = &'s dyn Fn(usize, bool) -> bool;
 
 /// The order of decision in each column that one access or kind stands for, by actors of one role.

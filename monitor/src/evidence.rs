@@ -1,31 +1,9 @@
 //! Completeness of the evidence, from the kernel's counts of a jail and what arrived here.
 
-use aya::maps::MapError;
-use aya::programs::ProgramError;
 use turnkey_abi::{Jail, count, kind};
 use turnkey_facts::{ByKind, Evidence, Outsider};
 
 use crate::stream::Arrived;
-
-/// Errors of summing up the evidence.
-#[derive(Debug, thiserror::Error)]
-pub enum FinishError {
-    /// No jail was watched.
-    #[error("no jail was adopted")]
-    NotAdopted,
-    /// The kernel does not tell the jail's counts.
-    #[error("the jail's counts cannot be read")]
-    Map(#[from] MapError),
-    /// The kernel does not tell about a program.
-    #[error("a program's counts cannot be read")]
-    Program(#[from] ProgramError),
-    /// The kernel does not tell about a program, or what threads have repeated.
-    #[error("a program's counts cannot be read")]
-    Proc(#[from] std::io::Error),
-    /// The slot cannot be given back.
-    #[error("the jail's slot cannot be given back")]
-    Slot(#[source] Box<crate::OpenError>),
-}
 
 /// The counts of one jail, as the kernel keeps them by slot.
 fn by_kind(counts: &[u64; count::SLOTS]) -> ByKind {

@@ -10,9 +10,8 @@ use turnkey_policy::AttemptKind;
 
 use crate::btf;
 use crate::compile::Rules;
-use crate::load::Object;
-use crate::load::program;
-use crate::open::{OpenError, explain_program, read_btf, refused};
+use crate::error::{OpenError, explain_program, read_btf, refused};
+use crate::load::{Object, program};
 use crate::sys;
 use crate::tier::Tier;
 

@@ -10,12 +10,22 @@ use aya_obj::btf::BtfKind;
 use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
+use crate::error::{OpenError, explain_load, explain_program, read_btf};
 use crate::interruption::in_one_go;
-use crate::open::{OpenError, explain_load, explain_program, read_btf};
-use crate::programs::GROUP_HOOKS;
-use crate::sys::{self, OffsetsValue};
+use crate::sys::{self, AttachPoint, OffsetsValue};
 use crate::tier::Tier;
 use crate::tracepoints::{Tracepoint, tracepoints};
+
+/// Every cgroup program, with where a group calls it: those for socket addresses, and that for new sockets.
+pub(crate) const GROUP_HOOKS: [(&str, AttachPoint); 7] = [
+    ("connect4", AttachPoint::BPF_CGROUP_INET4_CONNECT),
+    ("connect6", AttachPoint::BPF_CGROUP_INET6_CONNECT),
+    ("bind4", AttachPoint::BPF_CGROUP_INET4_BIND),
+    ("bind6", AttachPoint::BPF_CGROUP_INET6_BIND),
+    ("sendmsg4", AttachPoint::BPF_CGROUP_UDP4_SENDMSG),
+    ("sendmsg6", AttachPoint::BPF_CGROUP_UDP6_SENDMSG),
+    ("sock_create", AttachPoint::BPF_CGROUP_INET_SOCK_CREATE),
+];
 
 /// An object whose maps are made. Its programs are not loaded yet.
 pub(crate) struct Object {

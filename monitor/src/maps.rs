@@ -3,8 +3,8 @@
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError};
 use turnkey_abi::Jail;
 
+use crate::error::OpenError;
 use crate::interruption::in_one_go;
-use crate::open::OpenError;
 use crate::sys::JailValue;
 
 /// The maps that user space speaks through.

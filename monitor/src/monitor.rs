@@ -10,17 +10,18 @@ use aya::maps::MapError;
 use nix::errno::Errno;
 use turnkey_abi::{FILTERED_WORDS, Jail, column, hooks, network, started};
 
-use crate::canary::{self, CanaryError, Proof};
+use crate::canary::{self, Proof};
 use crate::compile::Rules;
 use crate::decode::untold;
-use crate::evidence::{FinishError, must_end_for_loss, sum_up};
+use crate::error::{CanaryError, FinishError, OpenError, answered};
+use crate::evidence::{must_end_for_loss, sum_up};
 use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
+use crate::load::GROUP_HOOKS;
 use crate::maps::Maps;
 use crate::object::ObjectFile;
-use crate::open::{self, Loaded, OpenError, Origin, Residence, answered};
+use crate::open::{self, Loaded, Origin, Residence};
 use crate::own_network;
-use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::shared::{self, LETTING_GO};
 use crate::slot::{Slot, SlotMaps};
@@ -99,8 +100,7 @@ impl Monitor {
     /// `monitor-ebpf` for this process, and attaches its tracepoints. Nothing is watched yet.
     ///
     /// # Errors
-    /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
-    /// left behind then.
+    /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is left behind then.
     pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
         Self::open_in(Residence::Process, object, rules)
     }

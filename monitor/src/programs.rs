@@ -6,21 +6,9 @@ use aya::Ebpf;
 use aya::maps::MapError;
 use aya::programs::{Program, ProgramError};
 
-use crate::evidence::FinishError;
-use crate::open::OpenError;
+use crate::error::{FinishError, OpenError};
 use crate::shared::HeldLinks;
-use crate::sys::{AttachPoint, missed_runs};
-
-/// Every cgroup program, with where a group calls it: those for socket addresses, and that for new sockets.
-pub(crate) const GROUP_HOOKS: [(&str, AttachPoint); 7] = [
-    ("connect4", AttachPoint::BPF_CGROUP_INET4_CONNECT),
-    ("connect6", AttachPoint::BPF_CGROUP_INET6_CONNECT),
-    ("bind4", AttachPoint::BPF_CGROUP_INET4_BIND),
-    ("bind6", AttachPoint::BPF_CGROUP_INET6_BIND),
-    ("sendmsg4", AttachPoint::BPF_CGROUP_UDP4_SENDMSG),
-    ("sendmsg6", AttachPoint::BPF_CGROUP_UDP6_SENDMSG),
-    ("sock_create", AttachPoint::BPF_CGROUP_INET_SOCK_CREATE),
-];
+use crate::sys::missed_runs;
 
 /// The programs of one object.
 pub(crate) enum Programs {

@@ -26,19 +26,19 @@ mod kept;
 mod pin;
 mod status;
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aya::maps::{Map, MapData};
 
 use crate::compile::Rules;
+use crate::error::OpenError;
 use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
+use crate::load::GROUP_HOOKS;
 use crate::maps::{Maps, NAMES};
-use crate::object::ObjectFile;
-use crate::open::{JAILS, OpenError};
-use crate::programs::{GROUP_HOOKS, Programs};
+use crate::object::{JAILS, ObjectFile};
+use crate::programs::Programs;
 use crate::slot::Slot;
 use crate::sys;
 use crate::tier::Tier;
@@ -47,16 +47,13 @@ use crate::tracepoints::tracepoints;
 pub(crate) use claim::Claim;
 pub use claim::hierarchy;
 pub use folder::SharedError;
-use folder::{Folder, found};
+use folder::{Folder, names};
 pub(crate) use held::{HeldLinks, LETTING_GO};
 pub use kept::filter;
-pub(crate) use kept::table;
+pub(crate) use kept::table as kept_table;
 pub(crate) use pin::load_to_stay;
 pub use pin::{Outcome, load, unload};
 pub use status::{SharedVersion, WatchedJail, group_path, status};
-
-/// The program without which there is no lsm tier: it tells which tier was loaded.
-const TIER_PROGRAM: &str = "lsm_file_open";
 
 /// The parts that a run takes from the programs that are loaded for all.
 pub(crate) struct Shared {
@@ -186,19 +183,6 @@ fn opened(
         Ok((name, opened))
     };
     names.into_iter().map(open).collect()
-}
-
-/// The names in a directory, in order.
-fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
-    let listed = || -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(&directory)? {
-            names.extend(entry?.file_name().into_string().ok());
-        }
-        names.sort_unstable();
-        Ok(names)
-    };
-    listed().map_err(found(&directory))
 }
 
 /// The programs for a tier's hooks that are loaded.

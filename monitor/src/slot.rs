@@ -9,16 +9,12 @@ use aya::maps::{ArrayOfMaps, MapData, MapError};
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF};
 use turnkey_abi::{RING, SlotData, Table, VERDICT_RING};
 
+use crate::error::OpenError;
 use crate::interruption::in_one_go;
 use crate::maps::Maps;
-use crate::open::OpenError;
 use crate::shared::Claim;
 use crate::stream::Stream;
-use crate::sys::{Ring, SharedSlotData};
-
-/// `BPF_F_MMAPABLE` of `linux/bpf.h`: rules are written where the programs read them, and what is not
-/// said over again need not be copied.
-pub(crate) const MAPPABLE: u32 = 1 << 10;
+use crate::sys::{MAPPABLE, Ring, SharedSlotData};
 
 /// The maps of one slot.
 pub(crate) struct SlotMaps {

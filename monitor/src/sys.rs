@@ -26,6 +26,10 @@ pub(crate) use ring::Ring;
 pub(crate) use slot_data::SharedSlotData;
 pub(crate) use table::{MappedTable, copy_of, map_table};
 
+/// `BPF_F_MMAPABLE` of `linux/bpf.h`: rules are written where the programs read them, and what is not
+/// said over again need not be copied.
+pub(crate) const MAPPABLE: u32 = 1 << 10;
+
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::{CStr, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -13,8 +13,8 @@ use aya::programs::links::FdLink;
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use nix::errno::Errno;
 
+use crate::error::{OpenError, answered, explain_program, refused};
 use crate::load::program;
-use crate::open::{OpenError, answered, explain_program, refused};
 use crate::sys;
 
 /// A program at a tracepoint.

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aya::maps::{HashMap, Map, MapData};
 
 use crate::interruption::in_one_go;
+use crate::load::GROUP_HOOKS;
 use crate::maps::NAMES;
-use crate::programs::GROUP_HOOKS;
 use crate::sys::{JailValue, described, program_by_number, programs_of_group};
 
 /// A program of a turnkey that a group calls.

@@ -9,7 +9,7 @@ expected!(on WHOLE_MONITOR);
 
 expected!(
     not_on BY_TIER,
-    "an emulated processor takes some seconds for each; these are the programs that differ \
+    "an emulated CPU takes some seconds for each; these are the programs that differ \
      between tiers and cost the verifier most. On 6.12 with BPF LSM and on the host all of them \
      run"
 );

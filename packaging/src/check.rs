@@ -32,7 +32,7 @@ pub fn all(made: &MadePackages) -> Result<()> {
     Ok(())
 }
 
-/// A root with the folders that every distribution for this processor has, and nothing in them.
+/// A root with the folders that every distribution for this CPU has, and nothing in them.
 fn clean_root() -> Result<TempDir> {
     let root = tempfile::tempdir().context("cannot make a root")?;
     for folder in [

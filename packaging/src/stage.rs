@@ -193,7 +193,7 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(bytes.div_ceil(1024))
 }
 
-/// Debian's name of this processor.
+/// Debian's name of this CPU.
 pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,5 +1,5 @@
 //! Limits in the values of variables, by which a runtime learns what its jail has: `{limits.memory}` in bytes, and parts of it,
-//! such as `{limits.memory/2M}`, the half in mebibytes; `{limits.cpus}`, the processors that `limits.cpu` comes to.
+//! such as `{limits.memory/2M}`, the half in mebibytes; `{limits.cpus}`, the CPUs that `limits.cpu` comes to.
 
 use crate::quantity::parse_size;
 
@@ -8,12 +8,12 @@ use crate::quantity::parse_size;
 pub struct NamedLimits {
     /// Bytes of memory.
     pub memory: u64,
-    /// Processors.
+    /// CPUs.
     pub cpus: u64,
 }
 
 impl NamedLimits {
-    /// The limits of a jail with so many percent of a processor, on a host with `cpus` of them. A part of a processor is one, which the jail has at times.
+    /// The limits of a jail with so many percent of a CPU, on a host with `cpus` of them. A part of a CPU is one, which the jail has at times.
     #[must_use]
     pub fn of_jail(memory: u64, percent: u32, cpus: usize) -> NamedLimits {
         let share = u64::from(percent.div_ceil(100));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_whole_processors_of_which_the_host_has_enough() {
+    fn a_share_is_whole_cpus_of_which_the_host_has_enough() {
         for (share, host, expected) in [
             (1, 8, 1),
             (100, 8, 1),

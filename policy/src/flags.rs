@@ -8,8 +8,8 @@ use crate::model::NetworkMode;
 use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
 use crate::publish::published;
-use crate::tables::declare::{parse, push};
-use crate::tables::{AllowedHost, HostPath, ScratchMount};
+use crate::tables::declare::{KeyTable, parse, push};
+use crate::tables::{AllowedHost, EnvironmentKeys, HostPath, NetworkKeys, ScratchMount};
 use crate::values::{self, ValueError};
 
 /// The `why` of a path that a flag gives to the jail.
@@ -25,11 +25,29 @@ pub(crate) struct GivenFlag {
 pub(crate) fn profile(flags: Vec<GivenFlag>, problems: &mut Vec<Problem>) -> ParsedProfile {
     let mut profile = ParsedProfile::default();
     for flag in flags {
-        if let Err(wrong) = (flag.flag.apply)(&flag.value, &mut profile) {
+        if let Err(wrong) = read(&flag, &mut profile) {
             problems.push(problem(&flag, wrong));
         }
     }
     profile
+}
+
+/// Reads a flag into the table that it belongs to.
+fn read(flag: &GivenFlag, profile: &mut ParsedProfile) -> Result<(), ValueError> {
+    fn into<T: KeyTable>(table: &mut T, given: &GivenFlag) -> Option<Result<(), ValueError>> {
+        let (_, read) = T::FLAGS.iter().find(|(name, _)| *name == given.flag.name)?;
+        Some(read(&given.value, table))
+    }
+    into(&mut profile.filesystem, flag)
+        .or_else(|| into(&mut profile.filesystem.workdir, flag))
+        .or_else(|| into(&mut profile.network, flag))
+        .or_else(|| into(&mut profile.limits, flag))
+        .or_else(|| into(&mut profile.identity, flag))
+        .or_else(|| into(&mut profile.environment, flag))
+        .or_else(|| into(&mut profile.syscalls, flag))
+        .or_else(|| into(&mut profile.enforcement, flag))
+        .or_else(|| into(&mut profile.scan, flag))
+        .unwrap_or_else(|| unreachable!("no table reads `--{}`", flag.flag.name))
 }
 
 fn problem(flag: &GivenFlag, wrong: ValueError) -> Problem {
@@ -89,7 +107,7 @@ pub(crate) fn host_path(text: &str) -> Result<HostPath, ValueError> {
 }
 
 /// `HOST:PORT`, which means the mode `allow` as well.
-pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Result<(), ValueError> {
+pub(crate) fn allow(flag: &Located<String>, network: &mut NetworkKeys) -> Result<(), ValueError> {
     let entry = |text: &str| {
         Ok(AllowedHost {
             to: values::endpoint(text)?,
@@ -97,8 +115,8 @@ pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Resu
             addresses: Vec::new(),
         })
     };
-    push(&mut profile.network.allow, flag, entry)?;
-    let mode = profile.network.mode.get_or_insert_with(|| Located {
+    push(&mut network.allow, flag, entry)?;
+    let mode = network.mode.get_or_insert_with(|| Located {
         value: NetworkMode::Allow,
         at: flag.at.clone(),
     });
@@ -110,12 +128,9 @@ pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Resu
 }
 
 /// `PORT` or `HOST-PORT:PORT`, of a jail whose loopback is its own.
-pub(crate) fn publish(
-    flag: &Located<String>,
-    profile: &mut ParsedProfile,
-) -> Result<(), ValueError> {
-    push(&mut profile.network.publish, flag, published)?;
-    let mode = profile.network.mode.as_ref().map(|mode| mode.value);
+pub(crate) fn publish(flag: &Located<String>, network: &mut NetworkKeys) -> Result<(), ValueError> {
+    push(&mut network.publish, flag, published)?;
+    let mode = network.mode.as_ref().map(|mode| mode.value);
     match mode.filter(|mode| !mode.has_servers()) {
         None => Ok(()),
         Some(mode) => Err(ValueError::new(
@@ -128,9 +143,8 @@ pub(crate) fn publish(
 /// `NAME` hands a variable through, whatever the profile sets it to; `NAME=VALUE` sets it.
 pub(crate) fn environment(
     flag: &Located<String>,
-    profile: &mut ParsedProfile,
+    environment: &mut EnvironmentKeys,
 ) -> Result<(), ValueError> {
-    let environment = &mut profile.environment;
     match flag.value.split_once('=') {
         None => {
             let name = parse(flag, values::variable_name)?;

@@ -15,7 +15,7 @@ use crate::WORKSPACE;
 use crate::glob::Glob;
 use crate::model::WorkdirPlace;
 use crate::policy::Policy;
-use crate::tables::{FilesystemPolicy, HostPath, Rule};
+use crate::tables::{FilesystemPolicy, HostPath, LackingPlace, Rule};
 
 /// Files that a pattern asks about: those whose path begins so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,6 @@ pub struct Beginning<'a> {
     pub bytes: &'a [u8],
     /// False when this is the whole path.
     pub is_open: bool,
-}
-
-/// A directory that nothing gets to but what the program makes there, and in which nothing is that a rule on what is present speaks of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LackingPlace {
-    /// The path in the jail.
-    pub path: PathBuf,
-    /// True when symlinks are in it, which may lead elsewhere.
-    pub linked: bool,
 }
 
 impl Policy {

@@ -1,12 +1,9 @@
-//! The one table of a profile's keys: what the reader accepts, what error messages suggest and
-//! what the reference in `docs/profile.md` lists.
+//! A key of a profile: what it is called, the form and the default of its value, its flag and its line in the reference.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::names::NamedVariants;
-use crate::profile::Apply;
-use crate::tables;
 
 /// The form of the value that is written after a key.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +97,6 @@ pub struct KeyFlag {
     pub repeated: bool,
     /// The value is a path of the host: it must be absolute, as nothing here knows the current directory.
     pub is_path: bool,
-    /// The reader of its text.
-    pub(crate) apply: Apply,
 }
 
 /// The value of a scalar key, to be compared and shown.
@@ -188,64 +183,6 @@ pub(crate) const fn key(
     }
 }
 
-/// Every key, table by table.
-pub const KEYS: &[ProfileKey] = &joined::<{ count(tables::KEYS) }>(tables::KEYS);
-
-const fn count(parts: &[&[ProfileKey]]) -> usize {
-    let (mut count, mut part) = (0, 0);
-    while part < parts.len() {
-        count += parts[part].len();
-        part += 1;
-    }
-    count
-}
-
-const fn joined<const COUNT: usize>(parts: &[&[ProfileKey]]) -> [ProfileKey; COUNT] {
-    let mut all = [parts[0][0]; COUNT];
-    let (mut next, mut part) = (0, 0);
-    while part < parts.len() {
-        let mut index = 0;
-        while index < parts[part].len() {
-            all[next] = parts[part][index];
-            next += 1;
-            index += 1;
-        }
-        part += 1;
-    }
-    all
-}
-
-/// The keys at the top.
-#[rustfmt::skip]
-pub(crate) const TOP: &[ProfileKey] = &[
-    key("", "schema", ValueForm::Text, "", "`turnkey.profile/v1`"),
-    key("", "name", ValueForm::Text, "", "the profile's name in reports"),
-    key("", "description", ValueForm::Text, "`\"\"`", "one line for people"),
-    key("", "extends", ValueForm::Texts, "`[]`", "profiles this one builds on, by name or by file"),
-    key("", "filesystem", ValueForm::Table, "", "what the jail's tree holds"),
-    key("", "network", ValueForm::Table, "", "what the jail may reach"),
-    key("", "limits", ValueForm::Table, "", "what the whole tree of processes may use"),
-    key("", "identity", ValueForm::Table, "", "who the program is inside"),
-    key("", "env", ValueForm::Table, "", "what the program finds in its environment"),
-    key("", "syscalls", ValueForm::Table, "", "which syscalls pass the filter"),
-    key("", "enforcement", ValueForm::Table, "", "what must hold, and what happens when it does not"),
-    key("", "scan", ValueForm::Table, "", "what a look at a script before it runs takes for a finding"),
-    key("", "behaviour", ValueForm::Table, "", "the action for each behaviour, which is a course of several acts: see [Behaviours](behaviours.md)"),
-    key("", "accept", ValueForm::Tables, "", "findings that are known and no reason for suspicion"),
-    key("", "rule", ValueForm::Tables, "", "what an attempt means"),
-];
-
-/// The keys of one table.
-pub fn in_table(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
-    KEYS.iter().filter(move |key| key.table == table)
-}
-
-/// The key of this name in a table.
-#[must_use]
-pub fn find(table: &str, name: &str) -> Option<&'static ProfileKey> {
-    in_table(table).find(|key| key.name == name)
-}
-
 impl ProfileKey {
     /// True for a key that every profile has to say, wherever its table stands. What a run needs and a profile may
     /// inherit is not.
@@ -306,41 +243,6 @@ impl ValueForm {
             Self::Entries(one) => format!("a list of tables, such as [{one}]"),
             Self::Table => "a table".to_owned(),
             Self::Tables => "tables in double brackets, such as [[rule]]".to_owned(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_table_is_a_key_of_the_one_above() {
-        for key in KEYS.iter().filter(|key| !key.table.is_empty()) {
-            let (above, name) = key.table.rsplit_once('.').unwrap_or(("", key.table));
-            assert!(find(above, name).is_some(), "{}", key.table);
-        }
-    }
-
-    #[test]
-    fn an_order_of_words_has_each_of_the_set() {
-        for key in KEYS {
-            let (WiderValue::Later(order), ValueForm::Word(words)) = (key.wider, key.form) else {
-                assert!(!matches!(key.wider, WiderValue::Later(_)), "{}", key.path());
-                continue;
-            };
-            let (mut order, mut words) = (order.to_vec(), words());
-            order.sort_unstable();
-            words.sort_unstable();
-            assert_eq!(order, words, "{}", key.path());
-        }
-    }
-
-    #[test]
-    fn no_key_stands_twice() {
-        for key in KEYS {
-            let same = in_table(key.table).filter(|other| other.name == key.name);
-            assert_eq!(same.count(), 1, "{}", key.path());
         }
     }
 }

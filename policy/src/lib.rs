@@ -75,7 +75,7 @@ pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use filled::{NamedLimits, filled};
 pub use glob::{Glob, GlobError, Specificity, Token};
-pub use home::{Beginning, LackingPlace};
+pub use home::Beginning;
 pub use lint::check;
 pub use load::{LoadedProfile, load};
 pub use model::*;
@@ -90,8 +90,8 @@ pub use reserved::{is_reserved, is_too_much_to_show};
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 pub use tables::{
     AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,
-    JailIdentity, JailLimits, NetworkPolicy, Rule, ScanPolicy, ScratchMount, SyscallPolicy,
-    WorkdirPolicy,
+    JailIdentity, JailLimits, KEYS, LackingPlace, NetworkPolicy, Rule, ScanPolicy, ScratchMount,
+    SyscallPolicy, WorkdirPolicy, find_key, keys_in_table,
 };
 
 /// The directory of the jail at which the caller's appears, and the program's home.

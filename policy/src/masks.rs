@@ -81,7 +81,7 @@ pub const DIRECTORIES: &[(&str, &str)] = &[
     ("/proc/driver", "devices with interfaces of their own"),
     ("/proc/dynamic_debug", "what the kernel logs; settable"),
     ("/proc/fs", "file systems of the host; settable"),
-    ("/proc/irq", "which processor serves which device; settable"),
+    ("/proc/irq", "which CPU serves which device; settable"),
     (
         "/proc/pressure",
         "how busy the host is; jails could signal to each other by it",

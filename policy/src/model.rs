@@ -164,7 +164,7 @@ pub enum Layer {
     Memory,
     /// Tasks of the cgroup.
     Pids,
-    /// Processor share of the cgroup.
+    /// CPU share of the cgroup.
     Cpu,
     /// Bytes in a second of the cgroup; only where the policy limits them.
     Io,

@@ -1,6 +1,7 @@
 //! Flags of the command line that override keys of the profile; each is declared with its key.
 
-use crate::keys::{KEYS, KeyFlag};
+use crate::keys::KeyFlag;
+use crate::tables::KEYS;
 
 /// The overrides of the command line: flags of [`flags`], each with a text in the form of the profile's key.
 #[derive(Clone, Debug, Default)]

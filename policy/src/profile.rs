@@ -10,11 +10,6 @@ use crate::tables::{
     AcceptedFinding, EnforcementKeys, EnvironmentKeys, FilesystemKeys, IdentityKeys, LimitKeys,
     NetworkKeys, Rule, ScanKeys, SyscallKeys,
 };
-use crate::values::ValueError;
-
-/// A function that reads a flag's value into the profile. Every flag comes with one, so that there is none
-/// that nobody reads.
-pub(crate) type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
 /// One text as it was read; what it does not say is `None` or empty.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Sizes, shares of processors and durations, as profiles and flags write them.
+//! Sizes, shares of CPUs and durations, as profiles and flags write them.
 
 mod meant;
 
@@ -43,13 +43,13 @@ fn size(text: &str) -> Option<u64> {
     scale(digits, factor)
 }
 
-/// Parses percent of one processor: `"100%"`.
+/// Parses percent of one CPU: `"100%"`.
 ///
 /// # Errors
 /// When the text is something else.
 pub fn parse_percent(text: &str) -> Result<u32, QuantityError> {
     const FORM: &str = "write a percentage such as 100% or 250%";
-    percent(text).ok_or_else(|| wrong(text, "a share of processors", FORM, meant::percent(text)))
+    percent(text).ok_or_else(|| wrong(text, "a share of CPUs", FORM, meant::percent(text)))
 }
 
 fn percent(text: &str) -> Option<u32> {

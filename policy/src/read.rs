@@ -5,8 +5,7 @@ mod section;
 
 use std::sync::Arc;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::behaviour;
 use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
@@ -16,9 +15,8 @@ use crate::tables::declare::{KeyTable as _, entry};
 use crate::tables::{AcceptedKeys, NetworkKeys};
 use crate::values::{self, ValueError};
 use crate::{LARGEST_PROFILE, SCHEMA};
+use section::ProfileReader;
 pub(crate) use section::SectionReader;
-
-type Value<'d> = Spanned<DeValue<'d>>;
 
 /// Reads a profile. When `problems` grew, the profile is not to be used.
 pub(crate) fn profile(source: &Arc<SourceText>, problems: &mut Vec<Problem>) -> ParsedProfile {
@@ -53,12 +51,6 @@ fn syntax_problem(source: &Arc<SourceText>, error: &toml::de::Error) -> Problem 
     Problem::new("this is not TOML").with_label(&at, error.message())
 }
 
-/// One text, and what was found wrong with it.
-struct ProfileReader<'r> {
-    source: &'r Arc<SourceText>,
-    problems: &'r mut Vec<Problem>,
-}
-
 impl ProfileReader<'_> {
     fn document(&mut self, document: &DeTable<'_>, profile: &mut ParsedProfile) {
         let mut top = SectionReader::open(self, "", document);
@@ -86,46 +78,6 @@ impl ProfileReader<'_> {
         });
         profile.accepted = top.tables("accept", entry::<AcceptedKeys, _>);
         profile.rules = top.tables("rule", rule::rule);
-    }
-
-    fn span_at(&self, span: std::ops::Range<usize>) -> TextSpan {
-        TextSpan {
-            source: Arc::clone(self.source),
-            span,
-        }
-    }
-
-    /// The place in the text of a fault within a value. Escapes shift a value against its text;
-    /// then the whole value is shown.
-    fn at_part(
-        &self,
-        whole: std::ops::Range<usize>,
-        value: &str,
-        part: Option<std::ops::Range<usize>>,
-    ) -> TextSpan {
-        let inner = whole.start + 1..whole.end.saturating_sub(1);
-        match part {
-            Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
-                self.span_at(inner.start + part.start..inner.start + part.end)
-            }
-            _ => self.span_at(whole),
-        }
-    }
-
-    fn wrong_value(
-        &mut self,
-        key: &str,
-        value: &str,
-        span: std::ops::Range<usize>,
-        wrong: ValueError,
-    ) {
-        let at = self.at_part(span, value, wrong.span);
-        let message = format!("`{key}`: {}", wrong.message);
-        self.problems.push(
-            Problem::new(message)
-                .help(wrong.help)
-                .with_label(&at, "here"),
-        );
     }
 }
 

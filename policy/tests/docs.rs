@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use turnkey_policy::keys::{self, KEYS};
 use turnkey_policy::lint::Lint;
 use turnkey_policy::{AttemptKind, Layer, listed, syscalls};
+use turnkey_policy::{KEYS, keys_in_table};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.md");
 
@@ -79,7 +79,7 @@ fn keys_of(table: &str) -> String {
     };
     let mut text =
         format!("### {title}\n\n| key | written as | default | meaning |\n|---|---|---|---|\n");
-    for key in keys::in_table(table) {
+    for key in keys_in_table(table) {
         let default = if key.default.is_empty() {
             "–"
         } else {

@@ -23,7 +23,7 @@ fn refused(text: &str) -> (LoadError, String) {
     (error, told)
 }
 
-/// Processor time of this thread, in proc_pid_schedstat(5): a busy machine makes everybody wait, and nobody work more.
+/// CPU time of this thread, in proc_pid_schedstat(5): a busy machine makes everybody wait, and nobody work more.
 fn worked() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("procfs is mounted");
     let nanoseconds = text.split(' ').next().and_then(|field| field.parse().ok());

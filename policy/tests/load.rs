@@ -58,53 +58,53 @@ fn what_is_not_said_is_as_strict_as_untrusted() {
     assert_eq!(policy.identity, untrusted.identity);
 }
 
+const EVERY_KEY: &str = r#"
+description = "all of them"
+[filesystem]
+read = [{ path = "/usr", why = "programs" }, { path = "/opt", optional = true }]
+write = [{ path = "/srv/out" }]
+scratch = [{ path = "/tmp", size = "2M" }]
+workdir = { mode = "read-only" }
+decoys = ["/etc/shadow"]
+[network]
+mode = "loopback"
+[limits]
+memory = "1G"
+swap = "1M"
+cpu = "250%"
+pids = 0x20
+wall = "2m"
+cpu_time = "500ms"
+output = "2K"
+io_read = "10M"
+io_write = "64K"
+disk = "8M"
+file_size = "3"
+open_files = 1_000
+[identity]
+user = "someone"
+hostname = "somewhere"
+[env]
+pass = "LANG"
+set = { HOME = "/workspace", EMPTY = "" }
+[enforcement]
+required = ["seccomp", "root"]
+on_loss = "kill"
+mode = "observe"
+[[rule]]
+id = "r"
+on = ["open", "exec"]
+path = "~/x"
+access = "write"
+action = "log"
+severity = "low"
+technique = "T1003.008"
+why = "because"
+"#;
+
 #[test]
 fn every_key_reaches_the_policy() {
-    let policy = policy(
-        r#"
-        description = "all of them"
-        [filesystem]
-        read = [{ path = "/usr", why = "programs" }, { path = "/opt", optional = true }]
-        write = [{ path = "/srv/out" }]
-        scratch = [{ path = "/tmp", size = "2M" }]
-        workdir = { mode = "read-only" }
-        decoys = ["/etc/shadow"]
-        [network]
-        mode = "loopback"
-        [limits]
-        memory = "1G"
-        swap = "1M"
-        cpu = "250%"
-        pids = 0x20
-        wall = "2m"
-        cpu_time = "500ms"
-        output = "2K"
-        io_read = "10M"
-        io_write = "64K"
-        disk = "8M"
-        file_size = "3"
-        open_files = 1_000
-        [identity]
-        user = "someone"
-        hostname = "somewhere"
-        [env]
-        pass = "LANG"
-        set = { HOME = "/workspace", EMPTY = "" }
-        [enforcement]
-        required = ["seccomp", "root"]
-        on_loss = "kill"
-        mode = "observe"
-        [[rule]]
-        id = "r"
-        on = ["open", "exec"]
-        path = "~/x"
-        access = "write"
-        action = "log"
-        severity = "low"
-        technique = "T1003.008"
-        why = "because"
-        "#,
-    );
+    let policy = policy(EVERY_KEY);
     assert_eq!(policy.description, "all of them");
     let read = &policy.filesystem.read;
     assert_eq!(
@@ -125,7 +125,26 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.filesystem.workdir.mode, WorkdirMode::ReadOnly);
     assert_eq!(policy.filesystem.decoys, [Path::new("/etc/shadow")]);
     assert_eq!(policy.network.mode, NetworkMode::Loopback);
-    let limits = &policy.limits;
+    assert_eq!(
+        (
+            policy.identity.user.as_str(),
+            policy.identity.hostname.as_str()
+        ),
+        ("someone", "somewhere")
+    );
+    assert_eq!(policy.environment.pass, ["LANG"]);
+    assert_eq!(policy.environment.set["EMPTY"], "");
+    assert_eq!(
+        policy.enforcement.required,
+        [Layer::Seccomp, Layer::Root].into()
+    );
+    assert_eq!(policy.enforcement.on_loss, OnLoss::Kill);
+    assert_eq!(policy.enforcement.mode, EnforcementMode::Observe);
+}
+
+#[test]
+fn every_limit_reaches_the_policy() {
+    let limits = policy(EVERY_KEY).limits;
     assert_eq!(
         (limits.memory, limits.swap, limits.cpu, limits.pids),
         (1 << 30, 1 << 20, 250, 32)
@@ -142,21 +161,11 @@ fn every_key_reaches_the_policy() {
         (limits.io_read, limits.io_write, limits.disk),
         (Some(10 << 20), Some(64 << 10), 8 << 20)
     );
-    assert_eq!(
-        (
-            policy.identity.user.as_str(),
-            policy.identity.hostname.as_str()
-        ),
-        ("someone", "somewhere")
-    );
-    assert_eq!(policy.environment.pass, ["LANG"]);
-    assert_eq!(policy.environment.set["EMPTY"], "");
-    assert_eq!(
-        policy.enforcement.required,
-        [Layer::Seccomp, Layer::Root].into()
-    );
-    assert_eq!(policy.enforcement.on_loss, OnLoss::Kill);
-    assert_eq!(policy.enforcement.mode, EnforcementMode::Observe);
+}
+
+#[test]
+fn every_key_of_a_rule_reaches_the_policy() {
+    let policy = policy(EVERY_KEY);
     let rule = &policy.rules[0];
     assert_eq!(rule.on, [AttemptKind::Open, AttemptKind::Exec].into());
     assert_eq!(rule.path[0].as_str(), "/workspace/x");

@@ -9,6 +9,7 @@ use super::ending::{Ending, RunEnding};
 use super::limit;
 use super::model::{Acceptance, EvidenceStep, Finding, StepProcess};
 use super::text::escape;
+use super::units::seconds;
 
 /// The prefix of the ids of such findings.
 pub const PREFIX: &str = "behaviour:";
@@ -88,9 +89,9 @@ fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
     idle.then(|| {
         format!(
-            "did nothing for nearly all of {}: it used {} of a processor",
-            limit::seconds(limits.wall),
-            limit::seconds(used)
+            "did nothing for nearly all of {}: it used {} of a CPU",
+            seconds(limits.wall),
+            seconds(used)
         )
     })
 }

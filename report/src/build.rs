@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use turnkey_analysis::behaviour::BehaviourEngine;
+use turnkey_analysis::behaviour::{BehaviourEngine, End};
 use turnkey_facts as facts;
 use turnkey_facts::{Change, LayerReport, MetLimit};
 use turnkey_policy::Policy;
@@ -26,6 +26,7 @@ use super::model::{
     OtherWatcher, Output, Process, Profile, Report, Schema, Usage, Verdict,
 };
 use super::passages;
+use super::processes::escape_all;
 use super::sinkhole;
 use super::text::escape;
 use super::verdict::{self, Facts};
@@ -144,35 +145,18 @@ impl Report {
     pub fn build(mut inputs: ReportInputs<'_>) -> Self {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
-        let sinkhole = inputs.sinkhole.map(|traffic| {
-            sinkhole::told(
-                traffic,
-                &inputs.observations,
-                (&inputs.clock, inputs.redacts),
-            )
-        });
+        let telling = (&inputs.clock, inputs.redacts);
+        let sinkhole = inputs
+            .sinkhole
+            .map(|traffic| sinkhole::told(traffic, &inputs.observations, telling));
         let disk = inputs.written.as_ref().and_then(limit::disk);
         let (met, limit) = (met_findings(&inputs), limit_words(&inputs));
-        let mut end = behaviour::end(
-            inputs.policy,
-            &inputs.ending,
-            inputs.usage.as_ref(),
-            inputs.met,
-            disk.as_ref(),
-            inputs.files_changed,
-        );
-        end.sent = sinkhole
-            .as_ref()
-            .map(sinkhole::sent_secrets)
-            .unwrap_or_default();
-        if let Ending::Ran(_) = inputs.ending {
-            let insisted = inputs.observations.failed.insisted(&inputs.policy.limits);
-            end.reached.extend(insisted);
-        }
+        let events = events(&inputs.evidence, &inputs.ending, &inputs.observations);
+        let exit = turnkey_exit_code(&inputs, &events);
+        let end = run_end(&inputs, disk.as_ref(), sinkhole.as_ref());
         let found = behaviour::findings(inputs.engine.finish(&end), &inputs.clock);
         inputs.observations.findings.extend(found);
         let (policy, ending, observations) = (inputs.policy, &inputs.ending, &inputs.observations);
-        let events = events(&inputs.evidence, ending, observations);
         let facts = Facts {
             ending,
             complete: events.complete,
@@ -192,18 +176,11 @@ impl Report {
         };
         let findings = verdict::findings(&facts);
         let verdict = verdict::verdict(&facts, &findings);
-        // Where nobody was to watch, nothing is lost: the policy or the caller did without.
-        let lost = inputs.evidence.watched && !events.complete;
-        let exit = verdict::exit_code(ending, lost, policy.enforcement.on_loss);
         let (exit_code, signal) = own_end(ending);
         Self {
             schema: Schema::Report1,
             started_at: inputs.clock.started_at(),
-            command: inputs
-                .command
-                .iter()
-                .map(|argument| escape(argument))
-                .collect(),
+            command: escape_all(inputs.command),
             profile: Profile {
                 name: policy.name.clone(),
                 sha256: policy.sha256.clone(),
@@ -242,7 +219,7 @@ impl Report {
             mounts_hidden: Vec::new(),
             terminal: false,
             static_look: None,
-            exit: with_what_was_asked(exit, inputs.export.as_ref(), inputs.kept.as_ref()),
+            exit,
             export: inputs.export,
             kept: inputs.kept,
             attached: inputs.attached,
@@ -275,12 +252,39 @@ fn syscalls(numbers: &[u32]) -> Vec<String> {
     names
 }
 
-/// A script that goes on after a 0 must find all that it asked for. Any other code already says
+/// The facts about a run that is over, for the detectors of behaviours.
+fn run_end(
+    inputs: &ReportInputs<'_>,
+    disk: Option<&String>,
+    sinkhole: Option<&model::Sinkhole>,
+) -> End {
+    let mut end = behaviour::end(
+        inputs.policy,
+        &inputs.ending,
+        inputs.usage.as_ref(),
+        inputs.met,
+        disk,
+        inputs.files_changed,
+    );
+    end.sent = sinkhole.map(sinkhole::sent_secrets).unwrap_or_default();
+    if let Ending::Ran(_) = inputs.ending {
+        let insisted = inputs.observations.failed.insisted(&inputs.policy.limits);
+        end.reached.extend(insisted);
+    }
+    end
+}
+
+/// The exit code of turnkey itself. A script that goes on after a 0 must find all that it asked for; any other code already says
 /// that the run was not what it should be.
-fn with_what_was_asked(exit: u8, export: Option<&Export>, kept: Option<&Kept>) -> u8 {
-    let is_lost = export.is_some_and(|export| !export.complete)
+fn turnkey_exit_code(inputs: &ReportInputs<'_>, events: &Events) -> u8 {
+    // Where nobody was to watch, nothing is lost: the policy or the caller did without.
+    let lost = inputs.evidence.watched && !events.complete;
+    let exit = verdict::exit_code(&inputs.ending, lost, inputs.policy.enforcement.on_loss);
+    let export = inputs.export.as_ref();
+    let kept = inputs.kept.as_ref();
+    let is_missing = export.is_some_and(|export| !export.complete)
         || kept.is_some_and(|kept| kept.error.is_some());
-    match is_lost && exit == 0 {
+    match is_missing && exit == 0 {
         true => 125,
         false => exit,
     }

@@ -324,7 +324,7 @@ impl EventLines {
                 stopped_by: act.outcome.stopper(),
                 errno: errno_name(act.errno),
             }),
-            what: what(&event.kind, act)
+            what: details(&event.kind, act)
                 .map(|what| if self.redacts { what.redacted() } else { what }),
             decision,
         }
@@ -332,24 +332,27 @@ impl EventLines {
 }
 
 /// Forks and exits are no acts; everything else is one.
-fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
-    match (kind, act.map(|act| (act.on, act.object))) {
-        (Kind::Exit { status }, _) => Some(EventDetails::Exit {
+fn details(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
+    match kind {
+        Kind::Exit { status } => Some(EventDetails::Exit {
             exit: exit(*status),
         }),
-        (
-            Kind::Fork {
-                child_pid,
-                child_jail_pid,
-                ..
-            },
-            _,
-        ) => Some(EventDetails::Fork {
+        Kind::Fork {
+            child_pid,
+            child_jail_pid,
+            ..
+        } => Some(EventDetails::Fork {
             child: Child {
                 pid: *child_jail_pid,
                 host_pid: *child_pid,
             },
         }),
+        _ => act_details(kind, act?),
+    }
+}
+
+fn act_details(kind: &Kind, act: ReportedAct) -> Option<EventDetails> {
+    Some(match (kind, act.object) {
         (
             Kind::Exec {
                 file,
@@ -358,31 +361,25 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
                 argv_truncated,
                 ..
             },
-            Some((_, Object::File { raw, .. })),
-        ) => {
-            let argv = escape_all(argv);
-            Some(EventDetails::Exec {
-                exe: executable(file),
-                script: *script,
-                argv,
-                argv_truncated: *argv_truncated,
-                raw,
-            })
-        }
+            Object::File { raw, .. },
+        ) => EventDetails::Exec {
+            exe: executable(file),
+            script: *script,
+            argv: escape_all(argv),
+            argv_truncated: *argv_truncated,
+            raw,
+        },
         (
             kind,
-            Some((
-                _,
-                Object::File {
-                    path,
-                    truncated,
-                    access,
-                    raw,
-                    to,
-                    memory,
-                },
-            )),
-        ) => Some(EventDetails::File {
+            Object::File {
+                path,
+                truncated,
+                access,
+                raw,
+                to,
+                memory,
+            },
+        ) => EventDetails::File {
             path,
             path_truncated: truncated,
             access,
@@ -396,7 +393,7 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
                     ..
                 }
             ),
-        }),
+        },
         (
             Kind::Question {
                 data,
@@ -405,38 +402,30 @@ fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<EventDetails> {
                 unreadable,
                 ..
             },
-            Some((
-                _,
-                Object::Address {
-                    address, socket, ..
-                },
-            )),
-        ) => Some(EventDetails::Question {
+            Object::Address {
+                address, socket, ..
+            },
+        ) => EventDetails::Question {
             address,
             socket,
             questions: questions(data, *socket_type),
             bytes: data.len(),
             truncated: *truncated,
             unreadable: *unreadable,
-        }),
+        },
         (
             _,
-            Some((
-                _,
-                Object::Address {
-                    address, socket, ..
-                },
-            )),
-        ) => Some(EventDetails::Address { address, socket }),
-        (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => {
-            Some(EventDetails::Syscall {
-                syscall,
-                on: on.map(AttemptKind::name),
-                args: args.map(|arg| format!("{arg:#x}")),
-            })
-        }
-        _ => None,
-    }
+            Object::Address {
+                address, socket, ..
+            },
+        ) => EventDetails::Address { address, socket },
+        (Kind::Refused { args, .. }, Object::Syscall(syscall)) => EventDetails::Syscall {
+            syscall,
+            on: act.on.map(AttemptKind::name),
+            args: args.map(|arg| format!("{arg:#x}")),
+        },
+        (_, Object::Syscall(_)) => return None,
+    })
 }
 
 fn questions(data: &[u8], socket_type: u32) -> Vec<DnsQuestion> {

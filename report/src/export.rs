@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use turnkey_facts::export::{ClearedBits, Exported, SPECIAL_BITS, Scope, Skipped as LeftBehind};
 
-use super::limit::size;
 use super::text::{escape, quote};
+use super::units::size;
 
 /// The most files left behind that are named on the terminal.
 const NAMED: usize = 5;

@@ -268,7 +268,7 @@ fn a_clean_run() {
         },
         LayerReport {
             layer: Layer::Cpu,
-            requested: "100% of one processor".to_owned(),
+            requested: "100% of one CPU".to_owned(),
             effective: "nothing".to_owned(),
             proof: None,
             degraded: Some("no cpu controller".to_owned()),

@@ -45,6 +45,7 @@ mod stopper;
 mod table;
 pub mod terminal;
 mod text;
+mod units;
 mod unknown;
 mod verdict;
 mod words;
@@ -69,7 +70,6 @@ pub use errno::errno_name;
 pub use events::{EventLines, EventWriter};
 pub use export::Export;
 pub use kept::Kept;
-pub use limit::{seconds, size};
 pub use model::{
     Attachment, AttachmentInterference, BroughtIn, Exit, FileAccess, FileOperation, Finding,
     FoundProcess, GroupSetting, Host, LeftProgram, LeftVariable, LoweredLimit, OngoingCall,
@@ -80,6 +80,7 @@ pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};
 pub use stopper::Stopper;
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};
+pub use units::{seconds, size};
 
 /// The JSON Schema of reports, as `docs/` holds it.
 pub const SCHEMA: &str = include_str!("../../docs/report.schema.json");

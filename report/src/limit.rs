@@ -7,6 +7,7 @@ use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
 use crate::model::LoweredLimit;
+use crate::units::{seconds, size};
 
 /// The usage and its limit, what happened, and the flag that allows twice as much.
 pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
@@ -39,8 +40,8 @@ pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
             longer(limits.wall)
         ),
         Limit::CpuTime => format!(
-            "processor time: {}{}; allow more with --cpu-time {}",
-            processor_time(usage)
+            "CPU time: {}{}; allow more with --cpu-time {}",
+            cpu_time(usage)
                 .map(|used| format!("used {} of ", seconds(used)))
                 .unwrap_or_default(),
             seconds(limits.cpu_time),
@@ -76,7 +77,7 @@ fn memory(limits: &JailLimits, usage: &Usage) -> String {
     format!("memory: {used}{all};{killed} allow more with --memory {more}")
 }
 
-fn processor_time(usage: &Usage) -> Option<Duration> {
+fn cpu_time(usage: &Usage) -> Option<Duration> {
     Some(usage.user? + usage.system?)
 }
 
@@ -103,26 +104,6 @@ pub fn disk(written: &Written) -> Option<String> {
             twice(written.most_bytes)
         )
     })
-}
-
-/// Bytes as people read them: whole units where they are whole, one decimal otherwise.
-pub fn size(bytes: u64) -> String {
-    const UNITS: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| bytes >= *factor) else {
-        return format!("{bytes} bytes");
-    };
-    match (bytes / factor, bytes % factor * 10 / factor) {
-        (whole, 0) => format!("{whole} {unit}"),
-        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
-    }
-}
-
-/// Seconds as people read them: 30 s, 0.21 s.
-pub fn seconds(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 if duration.as_secs() > 0 => format!("{} s", duration.as_secs()),
-        _ => format!("{:.2} s", duration.as_secs_f64()),
-    }
 }
 
 #[cfg(test)]
@@ -174,7 +155,7 @@ mod tests {
         );
         assert_eq!(
             words(Limit::CpuTime, &limits(), &usage),
-            "processor time: 20 s; allow more with --cpu-time 40s"
+            "CPU time: 20 s; allow more with --cpu-time 40s"
         );
         assert_eq!(
             words(Limit::Pids, &limits(), &usage),
@@ -197,7 +178,7 @@ mod tests {
         );
         assert_eq!(
             words(Limit::CpuTime),
-            "processor time: used 20.12 s of 20 s; allow more with --cpu-time 40s"
+            "CPU time: used 20.12 s of 20 s; allow more with --cpu-time 40s"
         );
         assert_eq!(
             words(Limit::Pids),
@@ -232,15 +213,5 @@ mod tests {
             files.unwrap(),
             "workspace: full, 256 files are written; more fails with ENOSPC; allow more with --disk 2M"
         );
-    }
-
-    #[test]
-    fn sizes_and_seconds_are_short() {
-        assert_eq!(size(512), "512 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(3 << 30), "3 GiB");
-        assert_eq!(seconds(Duration::from_millis(210)), "0.21 s");
-        assert_eq!(seconds(Duration::ZERO), "0.00 s");
-        assert_eq!(seconds(Duration::from_millis(61_250)), "61.25 s");
     }
 }

@@ -53,7 +53,7 @@ pub struct LiveState {
     pub tasks: Option<u64>,
     /// Memory that the group holds, in bytes; `None` where the kernel does not tell.
     pub memory_bytes: Option<u64>,
-    /// Processor time that the group has used, in seconds; `None` where the kernel does not tell.
+    /// CPU time that the group has used, in seconds; `None` where the kernel does not tell.
     pub cpu_seconds: Option<f64>,
 }
 

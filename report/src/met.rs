@@ -6,9 +6,10 @@ use turnkey_facts::{Event, Kind, Limit, MetLimit, Usage};
 use turnkey_policy::{JailLimits, Severity, syscalls};
 
 use super::clock::Clock;
-use super::limit::{self, size};
+use super::limit;
 use super::model::{EvidenceStep, Finding, StepProcess};
 use super::text::escape;
+use super::units::{seconds, size};
 
 /// A limit of which only the results of calls tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +142,7 @@ pub fn findings(
 
 /// The limits of groups; any other that is passed ends the run.
 fn kept_by_kernel(met: &MetLimit, limits: &JailLimits, usage: &Usage) -> Option<Finding> {
-    let by = limit::seconds(met.after);
+    let by = seconds(met.after);
     let (id, words) = match met.limit {
         Limit::Pids => {
             let peak = usage.pids_peak.map(|peak| format!("{peak} of "));

@@ -233,7 +233,7 @@ pub enum Status {
     Exited,
     /// A rule, or `on_loss = "kill"`, ended the jail.
     KilledByPolicy,
-    /// The wall clock or the processor time ran out.
+    /// The wall clock or the CPU time ran out.
     TimedOut,
     /// The kernel's memory killer acted in the jail.
     OutOfMemory,

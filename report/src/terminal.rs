@@ -20,10 +20,10 @@ use crate::text::by_reason;
 
 use super::behaviour;
 use super::came_of;
-use super::limit::seconds;
 use super::model::{Actor, FileAccess, Finding, Process, Report, Sink, Status, Verdict, Violation};
 use super::peers;
 use super::text::quote;
+use super::units::seconds;
 use super::unknown;
 
 /// Blocks for what no rule speaks of.

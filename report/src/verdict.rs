@@ -37,7 +37,7 @@
 //! | 125, 126, 127 | nothing ran: turnkey failed, the command is not executable, not found |
 //! | 121 | killed by policy |
 //! | 120 | evidence is lost and `on_loss` is `fail` or `kill`; a run that nobody watched loses none |
-//! | 124 | the wall clock or the processor time ran out |
+//! | 124 | the wall clock or the CPU time ran out |
 //! | 122 | another limit ended the run |
 //! | 0 | of an attachment, whatever its processes ended with |
 //! | 128+N | turnkey was asked to end by signal N, or the command died from it |

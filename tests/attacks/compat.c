@@ -1,4 +1,4 @@
-// Reads a file with calls of another table than the processor's own: ia32 through its gate, x32
+// Reads a file with calls of another table than the CPU's own: ia32 through its gate, x32
 // by the bit in the number.
 //
 //   compat ia32|x32 PATH

@@ -1,4 +1,4 @@
-// Opens and reads a file that kills whoever opens it, at a moment when another task of the processor
+// Opens and reads a file that kills whoever opens it, at a moment when another task of the CPU
 // has been interrupted in the middle of one of the monitor's programs.
 //
 //   gap hammer LINK SECONDS        opens LINK all the time, and gives way whenever somebody wants to
@@ -20,7 +20,7 @@ enum { THREADS = 8 };
 
 static const char *busy;
 
-static void only_the_first_processor(void)
+static void only_the_first_cpu(void)
 {
     cpu_set_t first;
     CPU_ZERO(&first);
@@ -66,7 +66,7 @@ int main(int count, char **arguments)
 {
     if (count < 4)
         return 2;
-    only_the_first_processor();
+    only_the_first_cpu();
     busy = arguments[2];
     int hammers = strcmp(arguments[1], "hammer") == 0;
     int alone = strcmp(arguments[1], "alone") == 0;

@@ -1,4 +1,4 @@
-// Many threads on one processor open files, each its own one, and take the processor from one another
+// Many threads on one CPU open files, each its own one, and take the CPU from one another
 // wherever they are. A thread is called as its file, `denied-N` or `allowed-N`, which is behind a
 // symbolic link: only where the link leads shows which of the two it is.
 //

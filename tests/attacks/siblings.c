@@ -1,5 +1,5 @@
 // A process that shares the table of descriptors takes what is in a forbidden file while the one that opened it is being
-// killed: the race that SECURITY.md tells of, on the tracepoint tier. By hand, on a machine with two processors:
+// killed: the race that SECURITY.md tells of, on the tracepoint tier. By hand, on a machine with two CPUs:
 //
 //   cc -O1 -o siblings tests/attacks/siblings.c
 //   mkdir -m 777 place; echo HIDDEN > place/.netrc; truncate -s 4096 place/copy; chmod 666 place/copy
@@ -29,11 +29,11 @@ static char *copied, *way, stack[1 << 16];
 static volatile unsigned long *beat, *taken;
 static int opens;
 
-static void stay_on(int processor)
+static void stay_on(int CPU)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(processor, &set);
+    CPU_SET(CPU, &set);
     sched_setaffinity(0, sizeof set, &set);
 }
 

@@ -240,7 +240,7 @@ expected!(
 );
 #[test]
 fn a_program_that_waits_for_the_end_evades() {
-    // A start takes an emulated processor some hundredths of a second.
+    // A start takes an emulated CPU some hundredths of a second.
     let ran = Run::new().option("--wall 8s").shell("sleep 60");
     ran.expect_code(124);
     is_named(&ran, "evasion");

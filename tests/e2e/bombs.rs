@@ -227,7 +227,7 @@ const SPIN: &str = "pass";
 const SLEEP: &str = "time.sleep(0.1)";
 
 /// The control: outside, the eight are all there after SIGTERM and a second and a half, and as long as they
-/// were told to be. The answer is the processor time they have used together until then.
+/// were told to be. The answer is the CPU time they have used together until then.
 fn outlives_a_second_and_a_demand(name: &str, act: &str) -> Duration {
     let mark = mark(name);
     let program = format!("# {mark}\n{}", stubborn(act, 4));
@@ -241,7 +241,7 @@ fn outlives_a_second_and_a_demand(name: &str, act: &str) -> Duration {
         kill(pid, Signal::SIGTERM).expect("the control: it lives");
     }
     std::thread::sleep(Duration::from_millis(1200));
-    let used = pids_with(&mark).into_iter().map(processor_time).sum();
+    let used = pids_with(&mark).into_iter().map(cpu_time).sum();
     assert_eq!(
         processes_with(&mark),
         8,
@@ -253,7 +253,7 @@ fn outlives_a_second_and_a_demand(name: &str, act: &str) -> Duration {
 }
 
 /// proc_pid_stat(5): fields 14 and 15, in ticks of which every Linux has 100 in a second.
-fn processor_time(pid: Pid) -> Duration {
+fn cpu_time(pid: Pid) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = behind_name.split_whitespace().skip(11).take(2);
@@ -276,15 +276,13 @@ fn j53_spinners_that_ignore_everything_are_ended_by_the_clock() {
 }
 
 expected!(
-    j53_the_processor_time_of_all_spinners_counts: at_night,
+    j53_the_cpu_time_of_all_spinners_counts: at_night,
     "five seconds of a clock; `limits::` has it by day"
 );
 #[test]
-fn j53_the_processor_time_of_all_spinners_counts() {
+fn j53_the_cpu_time_of_all_spinners_counts() {
     let control = outlives_a_second_and_a_demand("cpu-control", SPIN);
-    measured(&format!(
-        "processor time of eight spinners outside: {control:?}"
-    ));
+    measured(&format!("CPU time of eight spinners outside: {control:?}"));
     assert!(
         control > Duration::from_millis(1100),
         "the control: together they use more than a second: {control:?}"

@@ -10,7 +10,7 @@ use turnkey_expectations::expected;
 
 expected!(
     not_on[ORDINARY_6_12],
-    "two hundred jails at once take an emulated processor too long"
+    "two hundred jails at once take an emulated CPU too long"
 );
 
 expected!(
@@ -167,7 +167,7 @@ fn j51_of_two_hundred_jails_half_are_killed_and_nothing_is_left() {
     let alone = Instant::now();
     let mut first = command(place.path(), &mark, 1, false).spawn().unwrap();
     assert!(first.wait().unwrap().success(), "one alone ends well");
-    // As long as two processors need for all of them, so that every part of a start is hit.
+    // As long as two CPUs need for all of them, so that every part of a start is hit.
     let span = alone
         .elapsed()
         .mul_f64(JAILS as f64 / 3.0)

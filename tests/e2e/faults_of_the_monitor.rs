@@ -141,9 +141,9 @@ expected!(
 #[test]
 fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
     nothing_is_loaded();
-    // Where there is one processor, one thread has all programs verified, in their order.
+    // Where there is one CPU, one thread has all programs verified, in their order.
     let mut first = nix::sched::CpuSet::new();
-    first.set(0).expect("a number of a processor");
+    first.set(0).expect("a number of a CPU");
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &first).expect("it is there");
     let (calls, init) = undisturbed(WATCHED);
     let mut most = 0;

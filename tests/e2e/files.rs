@@ -57,9 +57,9 @@ fn what_is_temporary_has_two_places() {
     assert!(!Path::new(&place).exists(), "nothing of it is the host's");
 }
 
-/// A pool of as many workers as the host has processors would be more than a jail may start.
+/// A pool of as many workers as the host has CPUs would be more than a jail may start.
 #[test]
-fn processors_are_counted_as_the_jail_has_them() {
+fn cpus_are_counted_as_the_jail_has_them() {
     let (_, hosts) = outside("getconf", &["_NPROCESSORS_ONLN"]);
     let hosts: u32 = hosts.trim().parse().expect("a number");
     for (share, count) in [(100, 1), (150, hosts.min(2)), (100 * hosts, hosts)] {
@@ -73,7 +73,7 @@ fn processors_are_counted_as_the_jail_has_them() {
     }
 }
 
-/// Who looks for the host's hardware finds nothing to list; who counts processors finds what it asks for.
+/// Who looks for the host's hardware finds nothing to list; who counts CPUs finds what it asks for.
 #[test]
 fn what_is_made_in_sys_is_found_by_name_and_not_listed() {
     for option in ["--cpu 100%", "--root-mode overlay", "--user root"] {

@@ -144,7 +144,7 @@ expected!(
 
 expected!(
     one_program_in_several_worlds: not_on [ORDINARY_6_12, PROGRAMS_6_12],
-    "two dozen runs, which an emulated processor takes minutes for: on this host"
+    "two dozen runs, which an emulated CPU takes minutes for: on this host"
 );
 #[test]
 fn one_program_in_several_worlds() {

@@ -10,7 +10,7 @@ use turnkey_tests::{Run, Scene, TerminalSession};
 expected!(
     not_on[ORDINARY_6_12],
     "editors and interpreters at a terminal wait for each key, which takes an emulated \
-     processor long; both ends are passed on outside of the jail"
+     CPU long; both ends are passed on outside of the jail"
 );
 
 /// A session in which turnkey runs the program, as its caller would start it at a terminal.

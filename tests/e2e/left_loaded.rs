@@ -272,7 +272,7 @@ expected!(
 );
 expected!(
     thousands_of_runs_that_are_killed_anywhere_leave_no_gap_no_double_and_nothing_behind: not_on [TRACEPOINT_6_1, NEWEST, NEWEST_TRACEPOINT],
-    "an emulated processor takes seconds for each"
+    "an emulated CPU takes seconds for each"
 );
 /// The same, in two lanes at once.
 #[test]

@@ -175,14 +175,14 @@ pub fn the_wall_clock_ends_a_sleeper() {
         .shell("trap '' TERM INT; sleep 60");
     ran.expect_code(124);
     ran.expect(ran.at("/status") == "timed_out", "timed_out");
-    // Of the program, not of turnkey: where a processor is emulated, the programs of the monitor take
+    // Of the program, not of turnkey: where a CPU is emulated, the programs of the monitor take
     // seconds to load.
     let seconds = ran.at("/usage/wall_seconds").as_f64().unwrap_or(f64::MAX);
     ran.expect((1.0..4.0).contains(&seconds), "in time");
 }
 
 #[test]
-fn processor_time_counts_for_the_tree() {
+fn cpu_time_counts_for_the_tree() {
     let script = "for i in 1 2 3; do (while :; do :; done) & done; wait";
     let ran = Run::new()
         .option("--cpu-time 1s --cpu 200% --wall 30s")
@@ -195,7 +195,7 @@ fn processor_time_counts_for_the_tree() {
 }
 
 #[test]
-fn the_processor_share_is_bounded() {
+fn the_cpu_share_is_bounded() {
     let busy = "import time
 end = time.monotonic() + 2
 while time.monotonic() < end: pass
@@ -206,7 +206,7 @@ print(time.process_time())";
         ran.stdout.trim().parse::<f64>().unwrap() / 2.0
     };
     let limited = share("--cpu 25%");
-    measured(&format!("processor: {limited:.2} of 0.25"));
+    measured(&format!("CPU: {limited:.2} of 0.25"));
     assert!(limited < 0.4, "25 % allowed, used {limited}");
 }
 

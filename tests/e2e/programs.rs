@@ -221,7 +221,7 @@ __attribute__((constructor)) static void loaded(void) { if (write(1, \"foreign c
     let paths = [&library, &text].map(|path| path.display().to_string());
     let (status, _) = outside("cc", &["-shared", "-fPIC", "-o", &paths[0], &paths[1]]);
     assert!(status.success());
-    // The profile's own says how many processors there are.
+    // The profile's own says how many CPUs there are.
     let script = "env | grep -E '^(LD_|BASH_ENV|ENV|PYTHON|PERL|NODE_OPTIONS|BUN_OPTIONS|RUBYOPT|GCONV_PATH|GLIBC_TUNABLES)' \
                   | grep -v '^PYTHON_CPU_COUNT=' | sort; /bin/true";
     let foreign = [

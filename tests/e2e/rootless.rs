@@ -295,7 +295,7 @@ print('done')
 }
 
 #[test]
-fn processor_time_of_the_whole_tree_is_looked_at() {
+fn cpu_time_of_the_whole_tree_is_looked_at() {
     let program = "
 import os
 os.fork(); os.fork()
@@ -304,7 +304,7 @@ while True:
 ";
     let ran = Run::rootless().option("--cpu-time 1s").python(program);
     ran.expect_code(124);
-    ran.expect(ran.stderr.contains("processor time: used "), "in words");
+    ran.expect(ran.stderr.contains("CPU time: used "), "in words");
 }
 
 #[test]

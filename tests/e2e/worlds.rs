@@ -13,7 +13,7 @@ use turnkey_tests::{NOBODY, binary, compile, finish, open_to_all, scratch};
 
 expected!(
     not_on[ORDINARY_6_12, PROGRAMS_6_12],
-    "each case is five runs of an interpreter or of what a compiler made, which an emulated processor takes minutes for: on this host"
+    "each case is five runs of an interpreter or of what a compiler made, which an emulated CPU takes minutes for: on this host"
 );
 
 expected!(a_date_is_found_in_a_shell: on[BY_DAY]);

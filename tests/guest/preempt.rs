@@ -1,4 +1,4 @@
-//! A kernel that takes the processor from a task wherever it is, also in the middle of a hook.
+//! A kernel that takes the CPU from a task wherever it is, also in the middle of a hook.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,7 +42,7 @@ fn deep() -> PathBuf {
     std::iter::repeat_n("d", DEPTH).collect()
 }
 
-/// Threads that take the processor from one another in the middle of hooks.
+/// Threads that take the CPU from one another in the middle of hooks.
 fn preempted() -> (Ran, Counts) {
     let debug = "/sys/kernel/debug";
     outside("mount", &["-t", "debugfs", "none", debug]);
@@ -76,7 +76,7 @@ fn preempted() -> (Ran, Counts) {
     };
     measured(&format!(
         "{opened} of {denied} denied opens went through, {refused} of {allowed} others did not; \
-         the processor was taken away {given_way} times"
+         the CPU was taken away {given_way} times"
     ));
     ran.expect(
         denied > 500 && allowed > 500 && 10 * given_way > denied + allowed,

@@ -95,7 +95,7 @@ struct ProgressNumbers {
     events: AtomicU64,
     tasks: AtomicU64,
     memory: AtomicU64,
-    processor_ms: AtomicU64,
+    cpu_ms: AtomicU64,
 }
 
 /// The line of one run; it goes with this.
@@ -138,17 +138,15 @@ impl ProgressLine {
             return;
         }
         if let Some(now) = running.groups().map(turnkey_jailer::JailCgroups::now) {
-            let processor = now.cpu_time.unwrap_or_default().as_millis();
-            let processor = u64::try_from(processor).unwrap_or(u64::MAX);
+            let cpu = now.cpu_time.unwrap_or_default().as_millis();
+            let cpu = u64::try_from(cpu).unwrap_or(u64::MAX);
             self.numbers
                 .tasks
                 .store(now.tasks.unwrap_or(0), Ordering::Relaxed);
             self.numbers
                 .memory
                 .store(now.memory.unwrap_or(0), Ordering::Relaxed);
-            self.numbers
-                .processor_ms
-                .store(processor, Ordering::Relaxed);
+            self.numbers.cpu_ms.store(cpu, Ordering::Relaxed);
         }
     }
 }
@@ -220,10 +218,10 @@ fn parts(numbers: &ProgressNumbers, limits: &JailLimits, elapsed: Duration) -> V
         format!("{} events", number(&numbers.events)),
     ];
     if tasks > 0 {
-        let processor = number(&numbers.processor_ms) / 1000;
+        let cpu = number(&numbers.cpu_ms) / 1000;
         parts.push(format!("{tasks} of {} tasks", limits.pids));
         parts.push(format!("{} of {}", size(memory), size(limits.memory)));
-        parts.push(format!("cpu {processor} s of {}", seconds(limits.cpu_time)));
+        parts.push(format!("cpu {cpu} s of {}", seconds(limits.cpu_time)));
     }
     parts
 }
@@ -279,7 +277,7 @@ mod tests {
         assert_eq!(line(&numbers), "turnkey: 3 s of 30 s · 1204 events");
         numbers.tasks.store(5, Ordering::Relaxed);
         numbers.memory.store(15 << 20, Ordering::Relaxed);
-        numbers.processor_ms.store(1300, Ordering::Relaxed);
+        numbers.cpu_ms.store(1300, Ordering::Relaxed);
         assert_eq!(
             line(&numbers),
             "turnkey: 3 s of 30 s · 1204 events · 5 of 50 tasks · 15 MiB of 256 MiB · cpu 1 s of 20 s"

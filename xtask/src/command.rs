@@ -1,12 +1,11 @@
 //! Running other programs: announced, and checked.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 /// Runs `command` to its end. Anything but success is an error that names it.
 ///
@@ -17,9 +16,7 @@ pub fn check(command: &mut Command) -> Result<()> {
         .stdout(io::stderr())
         .status()
         .with_context(|| format!("cannot start `{}`", shown(command)))?;
-    if !status.success() {
-        bail!("`{}` failed: {status}", shown(command));
-    }
+    ensure!(status.success(), "`{}` failed: {status}", shown(command));
     Ok(())
 }
 
@@ -30,9 +27,8 @@ pub fn output(command: &mut Command) -> Result<String> {
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot start `{}`", shown(command)))?;
-    if !output.status.success() {
-        bail!("`{}` failed: {}", shown(command), output.status);
-    }
+    let status = output.status;
+    ensure!(status.success(), "`{}` failed: {status}", shown(command));
     String::from_utf8(output.stdout)
         .with_context(|| format!("`{}` printed what is not UTF-8", shown(command)))
 }
@@ -65,15 +61,17 @@ pub fn cargo_home() -> Option<PathBuf> {
         .or_else(|| Some(std::env::home_dir()?.join(".cargo")))
 }
 
-/// The command as one would type it, for messages.
-fn shown(command: &Command) -> String {
+/// The command as one would type it, with what it gets of its own by the environment.
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
+    let own = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let own = own.map(|(name, value)| format!("{}={}", name.display(), value.display()));
     let words = std::iter::once(name).chain(command.get_args());
-    words
-        .map(OsStr::to_string_lossy)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    own.chain(words).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

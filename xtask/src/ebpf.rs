@@ -10,11 +10,11 @@ mod sources;
 mod stage;
 pub mod toolchain;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use fs_err as fs;
 
 use crate::{command, workspace};
 use lock::Lock;
@@ -43,41 +43,30 @@ pub fn run(arguments: &EbpfArguments) -> Result<()> {
     }
 }
 
-fn object_path(root: &Path) -> PathBuf {
-    root.join("monitor/bpf/turnkey.bpf.o")
-}
-
-fn lock_path(root: &Path) -> PathBuf {
-    root.join("monitor/bpf/turnkey.bpf.lock")
-}
+const OBJECT: &str = "monitor/bpf/turnkey.bpf.o";
+const LOCK: &str = "monitor/bpf/turnkey.bpf.lock";
 
 /// The toolchain of the last build where it is present, or another.
 fn toolchain_of_last_build(root: &Path) -> Result<Toolchain> {
-    let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
+    let recorded = Lock::read(&root.join(LOCK)).ok().map(|lock| lock.toolchain);
     toolchain::choose(recorded.as_ref())
+}
+
+fn unchanged(_: &Path) -> Result<()> {
+    Ok(())
 }
 
 /// Builds the object and writes it with its lock.
 fn build(root: &Path) -> Result<()> {
     let toolchain = toolchain_of_last_build(root)?;
     // Kept between builds, so that only the two crates of ours are compiled again.
-    let object = compile::compile(
-        root,
-        &workspace::target_folder().join("ebpf"),
-        &toolchain,
-        &[],
-    )?;
+    let folder = workspace::target_folder().join("ebpf");
+    let object = compile::compile(root, &folder, &toolchain, &[], unchanged)?;
     let lock = Lock::new(root, &object, &toolchain)?;
-    let (object_path, lock_path) = (object_path(root), lock_path(root));
-    fs::create_dir_all(root.join("monitor/bpf")).context("cannot make monitor/bpf")?;
-    fs::write(&object_path, &object)
-        .with_context(|| format!("cannot write {}", object_path.display()))?;
-    lock.write(&lock_path)?;
-    eprintln!(
-        "wrote {} ({} bytes) and its lock",
-        object_path.display(),
-        object.len()
-    );
+    fs::create_dir_all(root.join("monitor/bpf"))?;
+    fs::write(root.join(OBJECT), &object)?;
+    lock.write(&root.join(LOCK))?;
+    eprintln!("wrote {OBJECT} ({} bytes) and its lock", object.len());
     Ok(())
 }
 
@@ -85,9 +74,9 @@ fn build(root: &Path) -> Result<()> {
 fn build_with_log(root: &Path) -> Result<()> {
     let toolchain = toolchain_of_last_build(root)?;
     let folder = workspace::target_folder().join("ebpf-log");
-    let object = compile::compile(root, &folder, &toolchain, &["log"])?;
+    let object = compile::compile(root, &folder, &toolchain, &["log"], unchanged)?;
     let path = folder.join("turnkey.bpf.o");
-    fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, object)?;
     let programs = folder.join("turnkey");
     let mut build = command::cargo();
     build
@@ -103,8 +92,7 @@ fn build_with_log(root: &Path) -> Result<()> {
 
 /// The committed object.
 pub fn committed() -> Result<Vec<u8>> {
-    let path = object_path(&workspace::root());
-    fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    Ok(fs::read(workspace::root().join(OBJECT))?)
 }
 
 /// The committed object, and the one that its sources give when they are changed in a copy.
@@ -114,16 +102,14 @@ pub fn committed_and_changed(
     let root = workspace::root();
     let toolchain = toolchain_of_last_build(&root)?;
     let folder = workspace::target_folder().join("mutants");
-    let changed = compile::compile_changed(&root, &folder, &toolchain, &[], change)?;
+    let changed = compile::compile(&root, &folder, &toolchain, &[], change)?;
     Ok((committed()?, changed))
 }
 
 /// Compares sources, object and lock, and where the recorded toolchain is present a second build.
 fn check(root: &Path) -> Result<()> {
-    let lock = Lock::read(&lock_path(root))?;
-    let object_path = object_path(root);
-    let object =
-        fs::read(&object_path).with_context(|| format!("cannot read {}", object_path.display()))?;
+    let lock = Lock::read(&root.join(LOCK))?;
+    let object = fs::read(root.join(OBJECT))?;
     lock.agrees_with(&sources::digest(root)?, &object)?;
     eprintln!("the BPF object and its sources are those of the lock");
 
@@ -143,7 +129,7 @@ fn check(root: &Path) -> Result<()> {
 /// Builds from nothing in a folder of its own and compares every byte.
 fn compare_rebuilt(root: &Path, object: &[u8], toolchain: &Toolchain) -> Result<()> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let rebuilt = compile::compile(root, folder.path(), toolchain, &[])?;
+    let rebuilt = compile::compile(root, folder.path(), toolchain, &[], unchanged)?;
     if let Some(offset) = first_difference(object, &rebuilt) {
         bail!(
             "the same sources and toolchain gave another object: {} bytes instead of {}, the first \

@@ -94,8 +94,7 @@ impl Words {
     pub fn filter(&self, says: Says) -> String {
         let tests = self.saying(says).map(|(binary, word)| match &*word.of {
             "" => format!("binary(={binary})"),
-            of if word.is_of_module() => format!("(binary(={binary}) & test(/^{of}/))"),
-            of => format!("(binary(={binary}) & test(={of}))"),
+            of => format!("(binary(={binary}) & {})", filter_of(of)),
         });
         let tests: Vec<String> = tests.collect();
         match tests.as_slice() {
@@ -119,14 +118,24 @@ impl Words {
     }
 }
 
-impl TestWord {
-    fn is_of_module(&self) -> bool {
-        self.of.is_empty() || self.of.ends_with("::")
-    }
+/// True when a name is that of a test, or of the module that it is in: such a name ends in `::`, that of a whole binary is empty.
+pub fn is_of(name: &str, test: &str) -> bool {
+    let is_module = name.is_empty() || name.ends_with("::");
+    name == test || is_module && test.starts_with(name)
+}
 
+/// The same as a filter expression of nextest.
+pub fn filter_of(name: &str) -> String {
+    match name.ends_with("::") {
+        true => format!("test(/^{name}/)"),
+        false => format!("test(={name})"),
+    }
+}
+
+impl TestWord {
     /// True when it is of that test.
     pub fn is_of(&self, test: &str) -> bool {
-        self.of == test || self.is_of_module() && test.starts_with(&self.of)
+        is_of(&self.of, test)
     }
 
     /// The test, or the module, for people.

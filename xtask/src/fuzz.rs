@@ -6,13 +6,12 @@
 mod differential;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use fs_err as fs;
 
 use crate::setup::PackageList;
 use crate::workspace::Programs;
@@ -67,7 +66,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
     if let (false, [(_, program)]) = (arguments.input.is_empty(), chosen.as_slice()) {
         return command::check(Command::new(program).args(&arguments.input));
     }
-    run_all(chosen, arguments.seconds)
+    run_all(&chosen, arguments.seconds)
 }
 
 /// A short run of every target, as part of the tests.
@@ -82,20 +81,16 @@ fn choose<'a>(
     targets: &'a BTreeMap<String, PathBuf>,
     wanted: Option<&str>,
 ) -> Result<Vec<(&'a str, &'a Path)>> {
-    let all = targets
-        .iter()
-        .map(|(name, path)| (name.as_str(), path.as_path()));
-    let chosen: Vec<_> = all
-        .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name))
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = targets.keys().map(String::as_str).collect();
-        bail!(
-            "no target is named {}: there are {}",
-            wanted.unwrap_or_default(),
-            names.join(", ")
-        );
-    }
+    let all = targets.iter().map(|(name, path)| (&**name, &**path));
+    let is_wanted = |name| wanted.is_none_or(|wanted| wanted == name);
+    let chosen: Vec<_> = all.filter(|(name, _)| is_wanted(*name)).collect();
+    let names = || Vec::from_iter(targets.keys().map(String::as_str)).join(", ");
+    let unknown = wanted.unwrap_or_default();
+    ensure!(
+        !chosen.is_empty(),
+        "no target is named {unknown}: there are {}",
+        names()
+    );
     Ok(chosen)
 }
 
@@ -128,9 +123,11 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
         .current_dir(folder());
     let programs = Programs::build(&mut build)?;
     let targets: BTreeMap<String, PathBuf> = programs.of_kind("bin").into_iter().collect();
-    if targets.is_empty() {
-        bail!("no target was built in {}", folder().display());
-    }
+    ensure!(
+        !targets.is_empty(),
+        "no target was built in {}",
+        folder().display()
+    );
     Ok(targets)
 }
 
@@ -139,14 +136,7 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
 pub fn check() -> Command {
     let mut check = command::cargo();
     check
-        .args([
-            "check",
-            "--quiet",
-            "--locked",
-            "--manifest-path",
-            "fuzz/Cargo.toml",
-        ])
-        .arg("--target-dir")
+        .args("check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir".split(' '))
         .arg(work().join("check"))
         .env("CARGO_ENCODED_RUSTFLAGS", "--cfg=fuzzing\x1f-Dwarnings")
         // An engine from elsewhere, which the check does not ask for.
@@ -175,29 +165,25 @@ impl Rustc {
     }
 }
 
-/// Runs the targets, as many at once as there are processors.
-fn run_all(targets: Vec<(&str, &Path)>, seconds: u64) -> Result<()> {
-    let workers = std::thread::available_parallelism()?.get();
-    let waiting = Mutex::new(targets.into_iter());
-    let next = || waiting.lock().ok()?.next();
-    let work = || -> Vec<anyhow::Error> {
-        let targets = std::iter::from_fn(next);
-        let failed = targets.filter_map(|(name, program)| run_one(name, program, seconds).err());
-        failed.collect()
-    };
-    let failures: Vec<anyhow::Error> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let ended = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        ended
-            .flat_map(|failures| failures.expect("a worker only waits"))
-            .collect()
-    });
-    for failure in &failures {
-        eprintln!("{failure:#}");
+/// Runs the targets, as many at once as there are CPUs: each takes as long as the others.
+fn run_all(targets: &[(&str, &Path)], seconds: u64) -> Result<()> {
+    let mut failures = 0;
+    for batch in targets.chunks(std::thread::available_parallelism()?.get()) {
+        std::thread::scope(|scope| {
+            let run = |(name, program)| scope.spawn(move || run_one(name, program, seconds));
+            let running: Vec<_> = batch.iter().copied().map(run).collect();
+            for ended in running {
+                if let Err(failure) = ended.join().expect("it only waits") {
+                    eprintln!("{failure:#}");
+                    failures += 1;
+                }
+            }
+        });
     }
-    if !failures.is_empty() {
-        bail!("the fuzzer found something in {} targets", failures.len());
-    }
+    ensure!(
+        failures == 0,
+        "the fuzzer found something in {failures} targets"
+    );
     Ok(())
 }
 
@@ -206,8 +192,7 @@ fn run_one(name: &str, program: &Path, seconds: u64) -> Result<()> {
     let corpus = work().join("corpus").join(name);
     let findings = work().join("findings");
     for folder in [&corpus, &findings] {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        fs::create_dir_all(folder)?;
     }
     let mut fuzzer = Command::new(program);
     fuzzer

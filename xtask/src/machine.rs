@@ -6,17 +6,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::thread::{CapabilitySet, capabilities};
+
 /// The facts about the machine, each as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// As in `uname -r`.
     kernel: String,
-    processors: usize,
-    /// In mebibytes; 0 when /proc does not tell.
+    cpus: usize,
+    /// In mebibytes.
     memory: u64,
     is_root: bool,
-    /// Names of capabilities that the monitored jail needs and the caller lacks.
-    lacks: Vec<&'static str>,
+    /// Capabilities that the monitored jail needs and the caller lacks.
+    lacks: CapabilitySet,
     /// True when root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
     in_user_namespace: bool,
     in_container: bool,
@@ -59,13 +61,18 @@ pub enum Shows {
 #[must_use]
 pub fn look() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let status = read("/proc/self/status");
+    let memory = rustix::system::sysinfo();
+    // When the kernel does not tell, nothing is said to be missing.
+    let effective = capabilities(None).map_or(NEEDED, |sets| sets.effective);
     Machine {
-        kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
-        memory: memory(&read("/proc/meminfo")),
-        is_root: effective_user(&status) == Some(0),
-        lacks: lacking(&status),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        memory: (memory.totalram * u64::from(memory.mem_unit)) >> 20,
+        is_root: rustix::process::geteuid().is_root(),
+        lacks: NEEDED - effective,
         in_user_namespace: is_elsewhere("user", FIRST_USERS),
         in_container: is_elsewhere("pid", FIRST_PROCESSES),
         // What another mount hides is in the list all the same.
@@ -88,8 +95,7 @@ impl Machine {
             && self.lacks.is_empty()
             && self.groups == Groups::Writable
             && self.types == Types::There;
-        let makes_none =
-            is_hosts_root && self.lacks.iter().any(|name| OF_EVERY_JAIL.contains(name));
+        let makes_none = is_hosts_root && self.lacks.intersects(OF_EVERY_JAIL);
         if watches {
             Shows::Everything
         } else if makes_none {
@@ -112,7 +118,11 @@ impl Machine {
         if self.in_user_namespace {
             return format!("root of a user namespace{place}, and no root of the host");
         }
-        match self.lacks.as_slice() {
+        let lacks = self
+            .lacks
+            .iter_names()
+            .map(|(name, _)| format!("CAP_{name}"));
+        match lacks.collect::<Vec<_>>().as_slice() {
             [] => format!("root with all that is needed{place}"),
             lacks => format!("root without {}{place}", lacks.join(", ")),
         }
@@ -187,7 +197,7 @@ impl fmt::Display for Machine {
             formatter,
             "machine: Linux {}, {} CPUs, {gibibytes} GiB of memory; you are {}",
             self.kernel,
-            self.processors,
+            self.cpus,
             self.caller(),
         )?;
         writeln!(formatter, "kernel:  {}", self.kernel_side())?;
@@ -195,64 +205,29 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The effective user in /proc/self/status.
-fn effective_user(status: &str) -> Option<u32> {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// The capabilities that the jail and the monitor of root cannot do without, by number in linux/capability.h.
-const NEEDED: [(u32, &str); 6] = [
-    (6, "CAP_SETGID"),
-    (7, "CAP_SETUID"),
-    (12, "CAP_NET_ADMIN"),
-    (21, "CAP_SYS_ADMIN"),
-    (38, "CAP_PERFMON"),
-    (39, "CAP_BPF"),
-];
-
 /// Capabilities without which root can make no jail at all.
-const OF_EVERY_JAIL: [&str; 3] = ["CAP_SETGID", "CAP_SETUID", "CAP_SYS_ADMIN"];
+const OF_EVERY_JAIL: CapabilitySet = CapabilitySet::SETGID
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SYS_ADMIN);
 
-/// The needed capabilities that are not effective; nothing when /proc does not tell.
-fn lacking(status: &str) -> Vec<&'static str> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let Some(mask) = mask else { return Vec::new() };
-    NEEDED
-        .iter()
-        .filter(|(number, _)| mask & (1 << number) == 0)
-        .map(|(_, name)| *name)
-        .collect()
-}
-
-/// In mebibytes, from /proc/meminfo.
-fn memory(meminfo: &str) -> u64 {
-    let total = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = total.and_then(|rest| rest.split_whitespace().next());
-    kibibytes
-        .and_then(|number| number.parse::<u64>().ok())
-        .unwrap_or(0)
-        / 1024
-}
+/// The capabilities that the jail and the monitor of root cannot do without.
+const NEEDED: CapabilitySet = OF_EVERY_JAIL
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::PERFMON)
+    .union(CapabilitySet::BPF);
 
 /// The best of what /proc/self/mounts lists.
 fn groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> Groups {
     let mut found = Groups::Missing;
     for line in mounts.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
-        match fields[..] {
-            [_, place, "cgroup2", options, ..] if is_there(place) => {
-                if !options.split(',').any(|option| option == "ro") {
-                    return Groups::Writable;
-                }
-                found = Groups::ReadOnly;
+        if let [_, place, "cgroup2", options, ..] = fields[..]
+            && is_there(place)
+        {
+            if !options.split(',').any(|option| option == "ro") {
+                return Groups::Writable;
             }
-            _ => (),
+            found = Groups::ReadOnly;
         }
     }
     found
@@ -292,10 +267,10 @@ mod tests {
     fn whole() -> Machine {
         Machine {
             kernel: "6.12.0".to_owned(),
-            processors: 2,
+            cpus: 2,
             memory: 4096,
             is_root: true,
-            lacks: Vec::new(),
+            lacks: CapabilitySet::empty(),
             in_user_namespace: false,
             in_container: false,
             groups: Groups::Writable,
@@ -323,7 +298,7 @@ mod tests {
         assert!(lacking(|it| it.is_root = false).contains("run this as root"));
         let container = lacking(|it| {
             it.in_container = true;
-            it.lacks = vec!["CAP_BPF"];
+            it.lacks = CapabilitySet::BPF;
         });
         assert!(
             container.contains("root without CAP_BPF, in a container"),
@@ -364,7 +339,7 @@ mod tests {
     fn root_that_can_make_no_jail_is_told_so_at_once() {
         let mut machine = whole();
         machine.in_container = true;
-        machine.lacks = vec!["CAP_SYS_ADMIN"];
+        machine.lacks = CapabilitySet::SYS_ADMIN;
         assert_eq!(machine.shows(), Shows::Nothing);
         let text = machine.to_string();
         assert!(text.contains("shows:   nothing, "), "{text}");
@@ -388,20 +363,17 @@ mod tests {
     }
 
     #[test]
-    fn files_of_proc_are_read_as_they_are_written() {
-        let docker = "Name:\tx\nUid:\t1000\t0\t0\t0\nCapEff:\t00000000a80425fb\n";
-        assert_eq!(effective_user(docker), Some(0));
-        assert_eq!(
-            lacking(docker),
-            ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF"]
-        );
-        let root = "CapEff:\t000001ffffffffff\n";
-        assert_eq!((effective_user(root), lacking(root).len()), (None, 0));
-        assert_eq!(
-            memory("MemTotal:       24105984 kB\nMemFree: 1 kB\n"),
-            23541
-        );
-        assert_eq!(memory(""), 0);
+    fn this_machine_is_read() {
+        let machine = look();
+        assert!(machine.memory > 64 && machine.cpus > 0, "{machine:?}");
+        assert!(machine.kernel.contains('.'), "{machine:?}");
+        // As of docker: CAP_NET_ADMIN, CAP_SYS_ADMIN and what came later are not among them.
+        let docker = CapabilitySet::from_bits_retain(0xa804_25fb);
+        let names: Vec<&str> = (NEEDED - docker)
+            .iter_names()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["NET_ADMIN", "SYS_ADMIN", "PERFMON", "BPF"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Programs outside of this crate, so that whoever runs turnkey does not wait until they are compiled: the lab, in a
 //! workspace of its own because its crates draw and count, the machines that boot other kernels, and the packages.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -26,11 +26,7 @@ pub fn lab(arguments: &ForwardedArguments) -> Result<()> {
 
 /// The same, for the one command of the lab that is part of what must hold before a change lands.
 pub fn demo(arguments: &ForwardedArguments) -> Result<()> {
-    let name = OsStr::new("demo").to_owned();
-    let words: Vec<_> = std::iter::once(name)
-        .chain(arguments.words.iter().cloned())
-        .collect();
-    become_lab(&words)
+    become_lab(&[&["demo".into()], &*arguments.words].concat())
 }
 
 fn become_lab(words: &[OsString]) -> Result<()> {
@@ -41,14 +37,17 @@ fn become_lab(words: &[OsString]) -> Result<()> {
 
 /// Builds the program that boots other kernels, and becomes it.
 pub fn machines(arguments: &ForwardedArguments) -> Result<()> {
-    setup::ensure(&[PackageList::Build])?;
-    command::become_it(run_package("turnkey-machines").args(&arguments.words))
+    become_package("turnkey-machines", arguments)
 }
 
 /// Builds the program that makes packages, and becomes it.
 pub fn packages(arguments: &ForwardedArguments) -> Result<()> {
+    become_package("turnkey-packaging", arguments)
+}
+
+fn become_package(name: &str, arguments: &ForwardedArguments) -> Result<()> {
     setup::ensure(&[PackageList::Build])?;
-    command::become_it(run_package("turnkey-packaging").args(&arguments.words))
+    command::become_it(run_package(name).args(&arguments.words))
 }
 
 /// Runs, in a machine with BPF LSM, the tests that only it can run; how many those are.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use regex_lite::Regex;
 
 /// One of docs/attacks.md.
@@ -34,11 +34,9 @@ pub fn call(tests: &[String], catalogue: &str, security: &str) -> Result<String>
             Err(problem) => wrong.push(format!("{} ({}): {problem}", attack.id, attack.title)),
         }
     }
-    if wrong.is_empty() {
-        Ok(list)
-    } else {
-        bail!("attacks without an answer:\n  {}", wrong.join("\n  "));
-    }
+    let wrong = wrong.join("\n  ");
+    ensure!(wrong.is_empty(), "attacks without an answer:\n  {wrong}");
+    Ok(list)
 }
 
 /// The rows of a table such as `| J48 | joining a jail |`, by their first two cells.
@@ -58,11 +56,10 @@ fn attacks(catalogue: &str) -> Result<Vec<Attack<'_>>> {
         let expected: Vec<String> = (1..=ids.len())
             .map(|number| format!("{kind}{number:02}"))
             .collect();
-        if ids.is_empty() || ids != expected {
-            bail!(
-                "docs/attacks.md: the rows of {kind} are not {kind}01 and on, each once and in order"
-            );
-        }
+        ensure!(
+            !ids.is_empty() && ids == expected,
+            "docs/attacks.md: the rows of {kind} are not {kind}01 and on, each once and in order"
+        );
     }
     Ok(attacks)
 }

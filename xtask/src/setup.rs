@@ -7,13 +7,13 @@ pub mod readers;
 
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
 pub use needs::PackageList;
 use needs::PackageTable;
-use programs::ensure_bpf_linker;
-pub use programs::ensure_nextest;
+use programs::BPF_LINKER;
+pub use programs::NEXTEST;
 
 use crate::ebpf::toolchain;
 
@@ -45,7 +45,7 @@ pub fn run(arguments: &SetupArguments) -> Result<()> {
         check(arguments.ebpf)?;
     } else {
         ensure(&OF_ALL)?;
-        ensure_nextest()?;
+        NEXTEST.ensure()?;
         readers::ensure()?;
         if arguments.ebpf {
             ensure_ebpf()?;
@@ -58,33 +58,27 @@ pub fn run(arguments: &SetupArguments) -> Result<()> {
 /// Sees to it that every package of these lists is there, or says how to get it.
 pub fn ensure(lists: &[PackageList]) -> Result<()> {
     let packages = PackageTable::read()?;
-    let mut missing = packages.missing(lists);
-    let may_install = packages::may_install()?;
-    if !may_install {
-        // Nobody is asked for what a task can go on without.
-        missing.retain(|need| !need.optional);
+    let missing = packages.missing(lists);
+    if !missing.is_empty() && packages::may_install()? {
+        packages::install(&missing)?;
     }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if !may_install {
-        bail!("{}", packages::advice(&packages, &missing));
-    }
-    packages::install(&missing)?;
-    missing = packages.missing(lists);
-    missing.retain(|need| !need.optional);
-    ensure!(
-        missing.is_empty(),
-        "still missing after the installation:\n{}",
-        needs::listed(&missing)
-    );
+    let advice = advice(lists)?;
+    ensure!(advice.is_none(), "{}", advice.unwrap_or_default());
     Ok(())
+}
+
+/// The packages that are missing of these lists, and how to get them. Nobody is asked for what a task can go on without.
+fn advice(lists: &[PackageList]) -> Result<Option<String>> {
+    let packages = PackageTable::read()?;
+    let mut missing = packages.missing(lists);
+    missing.retain(|need| !need.optional);
+    Ok((!missing.is_empty()).then(|| packages::advice(&packages, &missing)))
 }
 
 /// Sees to it that the BPF object can be built.
 fn ensure_ebpf() -> Result<()> {
     ensure(&ebpf_needs()).map_err(|error| anyhow!("{error:#}\n\n{}", toolchain::HOW_TO_GET_ONE))?;
-    ensure_bpf_linker()
+    BPF_LINKER.ensure()
 }
 
 /// The system's part in building the BPF object. A nightly with its sources serves as well
@@ -94,7 +88,7 @@ fn ebpf_needs() -> Vec<PackageList> {
     if toolchain::any().is_none() {
         lists.push(PackageList::BpfCompiler);
     }
-    if !programs::has_bpf_linker() {
+    if !BPF_LINKER.is_there() {
         lists.push(PackageList::BpfLinker);
     }
     lists
@@ -106,13 +100,7 @@ fn check(with_ebpf: bool) -> Result<()> {
     if with_ebpf {
         lists.extend(ebpf_needs());
     }
-    let packages = PackageTable::read()?;
-    let mut missing = packages.missing(&lists);
-    missing.retain(|need| !need.optional);
-    let mut advice = Vec::new();
-    if !missing.is_empty() {
-        advice.push(packages::advice(&packages, &missing));
-    }
+    let mut advice = Vec::from_iter(advice(&lists)?);
     if with_ebpf && toolchain::any().is_none() {
         advice.push(toolchain::HOW_TO_GET_ONE.to_owned());
     }

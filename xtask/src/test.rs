@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
@@ -52,7 +52,7 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
         ],
         false => &[PackageList::Build],
     })?;
-    setup::ensure_nextest()?;
+    setup::NEXTEST.ensure()?;
     if !arguments.filters.is_empty() {
         let turnkey = &workspace::build_tests()?.turnkey;
         let nextest = nextest(turnkey, "run");
@@ -139,8 +139,8 @@ fn nextest(turnkey: &Path, subcommand: &str) -> Command {
 /// Tests at once: most of them wait for jails half of their time. Whoever has named a number keeps it.
 fn threads() -> String {
     let named = std::env::var("NEXTEST_TEST_THREADS").ok();
-    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
-    named.unwrap_or_else(|| processors.saturating_add(processors / 2).to_string())
+    let cpus = std::thread::available_parallelism().map_or(1, |number| number.get());
+    named.unwrap_or_else(|| cpus.saturating_add(cpus / 2).to_string())
 }
 
 /// Mounts a BPF file system that nobody else sees, loads the programs into it, and runs the words behind it.
@@ -185,12 +185,11 @@ fn on_this_host(turnkey: &Path, nightly: bool, words: &Words, unable: &Unable) -
     ]);
     let started = Instant::now();
     let passed = loaded_once(turnkey, nextest).status()?.success();
-    if !passed {
-        bail!(
-            "not every test has passed on this host, after {} s",
-            started.elapsed().as_secs()
-        );
-    }
+    let seconds = started.elapsed().as_secs();
+    ensure!(
+        passed,
+        "not every test has passed on this host, after {seconds} s"
+    );
     Ok(())
 }
 
@@ -264,10 +263,7 @@ impl Listing {
 
 /// Lists every attack on jail and monitor with the tests that show it survived, each time somebody waits for them.
 fn call_the_roll(by_day: &[&(String, String)]) -> Result<()> {
-    let read = |name: &str| {
-        let path = workspace::root().join(name);
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-    };
+    let read = |name: &str| fs_err::read_to_string(workspace::root().join(name));
     let (catalogue, security) = (read("docs/attacks.md")?, read("SECURITY.md")?);
     let tests: Vec<String> = by_day.iter().map(|(_, test)| test.clone()).collect();
     eprintln!("{}", roll_call::call(&tests, &catalogue, &security)?);
@@ -287,12 +283,12 @@ fn refuse_unrun(listing: &Listing) -> Result<()> {
             }
         }
     }
-    if !unrun.is_empty() {
-        bail!("these tests would not run:\n  {}", unrun.join("\n  "));
-    }
-    if end_to_end == 0 {
-        bail!("no end-to-end test: the crate {END_TO_END} has none");
-    }
+    let unrun = unrun.join("\n  ");
+    ensure!(unrun.is_empty(), "these tests would not run:\n  {unrun}");
+    ensure!(
+        end_to_end > 0,
+        "no end-to-end test: the crate {END_TO_END} has none"
+    );
     Ok(())
 }
 

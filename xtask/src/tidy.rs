@@ -98,57 +98,47 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The workspaces beside the first.
-const OTHERS: [&str; 3] = [
-    "fuzz/Cargo.toml",
-    "lab/Cargo.toml",
-    "monitor-ebpf/Cargo.toml",
-];
+const FIRST: &str = "Cargo.toml";
+/// The workspaces beside the first: the fuzzer is built with other flags, for the lab nobody waits who does not measure, and the BPF
+/// programs are built for another target by another compiler.
+#[rustfmt::skip]
+const OTHERS: [&str; 3] = ["fuzz/Cargo.toml", "lab/Cargo.toml", "monitor-ebpf/Cargo.toml"];
 
-fn cargo(arguments: &[&str]) -> Command {
+/// cargo with these words, and a manifest.
+fn cargo(words: &str, manifest: &str) -> Command {
     let mut cargo = command::cargo();
-    cargo.args(arguments);
+    cargo
+        .args(words.split(' '))
+        .args(["--manifest-path", manifest]);
     cargo
 }
 
 fn format() -> Vec<Command> {
-    let others = OTHERS.map(|manifest| cargo(&["fmt", "--check", "--manifest-path", manifest]));
-    std::iter::once(cargo(&["fmt", "--all", "--check"]))
+    let others = OTHERS.map(|manifest| cargo("fmt --check", manifest));
+    std::iter::once(cargo("fmt --all --check", FIRST))
         .chain(others)
         .collect()
 }
 
 /// The locks of the fuzzer and the lab, which are not built with every change: they could miss a dependency.
 fn locks() -> Vec<Command> {
-    let lock = |manifest| {
-        cargo(&[
-            "tree",
-            "--quiet",
-            "--locked",
-            "--depth=0",
-            "--manifest-path",
-            manifest,
-        ])
-    };
-    OTHERS[..2].iter().copied().map(lock).collect()
+    let lock = |manifest: &&str| cargo("tree --quiet --locked --depth=0", manifest);
+    OTHERS[..2].iter().map(lock).collect()
 }
 
 fn lints() -> Vec<Command> {
-    let clippy = |arguments: &[&str]| {
-        let mut clippy = cargo(&["clippy", "--quiet"]);
-        clippy
-            .args(arguments)
-            .arg("--target-dir")
-            .arg(workspace::target_folder());
+    let clippy = |words: &str, manifest| {
+        let mut clippy = cargo(words, manifest);
+        clippy.arg("--target-dir").arg(workspace::target_folder());
         clippy.args(["--", "--deny", "warnings"]);
         clippy
     };
     // For this machine, which has a core library: clippy sees the same program.
-    let mut kernel_side = clippy(&["--locked", "--release", "--manifest-path", OTHERS[2]]);
+    let mut kernel_side = clippy("clippy --quiet --locked --release", OTHERS[2]);
     kernel_side.env("RUSTC_BOOTSTRAP", "1");
     vec![
-        clippy(&["--all-targets", "--workspace"]),
-        clippy(&["--all-targets", "--locked", "--manifest-path", OTHERS[1]]),
+        clippy("clippy --quiet --all-targets --workspace", FIRST),
+        clippy("clippy --quiet --all-targets --locked", OTHERS[1]),
         kernel_side,
     ]
 }

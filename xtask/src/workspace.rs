@@ -21,20 +21,13 @@ pub fn root() -> PathBuf {
 
 /// Builds the command with optimisation and returns the path of the binary.
 pub fn build_turnkey() -> Result<PathBuf> {
-    if !is_built("release") {
-        eprintln!(
-            "building turnkey with optimisation, once: several minutes, of which most keep one CPU busy"
-        );
-    }
-    build("release")
+    let hint = "with optimisation, once: several minutes, of which most keep one CPU busy";
+    build("release", hint)
 }
 
 /// Builds the command for somebody who waits for it, and returns the path of the binary.
 pub fn build_quick() -> Result<PathBuf> {
-    if !is_quick_built() {
-        eprintln!("building turnkey, once: one to two minutes on 2 CPUs");
-    }
-    build(QUICK)
+    build(QUICK, "once: one to two minutes on 2 CPUs")
 }
 
 /// True when that was built before, maybe from older sources.
@@ -49,7 +42,10 @@ fn is_built(profile: &str) -> bool {
 /// The profile of Cargo.toml that compiles fast.
 const QUICK: &str = "quick";
 
-fn build(profile: &str) -> Result<PathBuf> {
+fn build(profile: &str, hint: &str) -> Result<PathBuf> {
+    if !is_built(profile) {
+        eprintln!("building turnkey, {hint}");
+    }
     let mut build = cargo_build();
     build.args(["--package", "turnkey", "--profile", profile]);
     Programs::build(&mut build)?.named("turnkey")
@@ -87,14 +83,7 @@ pub fn build_tests_of_guests() -> Result<Built> {
 #[must_use]
 pub fn in_own_mounts(script: &str) -> Command {
     let mut unshare = Command::new("unshare");
-    unshare.args([
-        "--mount",
-        "--propagation",
-        "private",
-        "--",
-        "/bin/sh",
-        "-ec",
-    ]);
+    unshare.args("--mount --propagation private -- /bin/sh -ec".split(' '));
     unshare.arg(script);
     unshare
 }
@@ -138,12 +127,8 @@ impl Programs {
 
     /// From cargo's messages, one JSON object per line.
     fn from_messages(messages: &str) -> Programs {
-        let messages = messages.lines();
-        Programs(
-            messages
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect(),
-        )
+        let messages = messages.lines().map(serde_json::from_str);
+        Programs(messages.filter_map(Result::ok).collect())
     }
 
     /// Name and path of those of a kind of target.

@@ -9,7 +9,7 @@ use super::process_state::ProcessState;
 use turnkey_facts::dns::{self, Question};
 use turnkey_facts::{Address, Event, File, Kind, NamingCall, NetworkAct, Raw};
 
-/// `O_*` of open(2), as the kernel's table for this processor has them.
+/// `O_*` of open(2), as the kernel's table for this CPU has them.
 mod flag {
     pub const ACCESS: u32 = 0o3;
     pub const WRITE_ONLY: u32 = 0o1;

@@ -1,7 +1,7 @@
 //! Evasion: a program deleted its own file or script; or two different files were looked at that tell a
 //! jail or a virtual machine; or the run waited, doing nothing and serving nobody, until the clock ended it.
 //!
-//! A look at one such file is what a library does that counts processors.
+//! A look at one such file is what a library does that counts CPUs.
 
 use std::collections::BTreeMap;
 

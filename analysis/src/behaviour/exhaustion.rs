@@ -20,7 +20,7 @@ pub struct End {
     /// The limit of tasks in words, if fewer were refused.
     pub refused_tasks: Option<String>,
     /// The wall clock ended the run, and it had used less than a hundredth of that time on a
-    /// processor; in words.
+    /// CPU; in words.
     pub idle: Option<String>,
     /// The files that were there and are as if they had been encrypted.
     pub scrambled: Vec<String>,

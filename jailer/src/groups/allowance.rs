@@ -30,7 +30,7 @@ pub struct GroupAllowance {
     pub memory_and_swap: Option<GroupCeiling>,
     /// Tasks.
     pub pids: Option<GroupCeiling>,
-    /// Processors, in percent of one.
+    /// CPUs, in percent of one.
     pub cpu: Option<GroupCeiling>,
 }
 
@@ -82,7 +82,7 @@ impl GroupAllowance {
     }
 }
 
-/// The kernel's own period of shares of processor time, microseconds.
+/// The kernel's own period of shares of CPU time, microseconds.
 const PERIOD: u64 = 100_000;
 
 fn mount_of<'m>(

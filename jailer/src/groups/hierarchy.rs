@@ -17,7 +17,7 @@ pub enum Controller {
     Memory,
     /// number of tasks
     Pids,
-    /// share of processor time
+    /// share of CPU time
     Cpu,
     /// bytes read and written in a second
     Io,
@@ -87,7 +87,7 @@ pub struct UngroupedLimits {
     pub memory: bool,
     /// Tasks.
     pub pids: bool,
-    /// Processor time.
+    /// CPU time.
     pub cpu_time: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use crate::host::storage::BlockDevice;
 use crate::plan::io::DiskLimits;
 
-/// The period that the share of processor time is measured over, microseconds: the kernel's default.
+/// The period that the share of CPU time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 
 /// The v1 file for memory of internet sockets, which is counted apart from other memory: `mem_cgroup_sk_alloc()` in

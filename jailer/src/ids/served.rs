@@ -105,7 +105,7 @@ pub fn umask_of(pid: u32) -> std::io::Result<u32> {
     told.ok_or_else(|| std::io::Error::other("/proc does not tell its umask"))
 }
 
-/// The classes in which a process waits for processors and for disks, as far as they are no better than the usual ones.
+/// The classes in which a process waits for CPUs and for disks, as far as they are no better than the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulingClass {
     policy: Option<i64>,

@@ -310,7 +310,7 @@ fn die_with_supervisor() -> Result<(), Errno> {
     .map(drop)
 }
 
-/// By itself, as a single thread: whoever moves another process, or a whole one, waits until every processor has
+/// By itself, as a single thread: whoever moves another process, or a whole one, waits until every CPU has
 /// taken note, which is ten milliseconds; cgroup_procs_write_start() in kernel/cgroup/cgroup.c.
 fn enter_groups(doors: &[File]) -> Outcome {
     for (index, door) in (0..).zip(doors) {

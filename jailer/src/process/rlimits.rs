@@ -210,7 +210,7 @@ fn instead_of_groups(limits: &JailLimits, ungrouped: UngroupedLimits) -> Vec<Res
         Resource::RLIMIT_CPU,
         "Max cpu time",
         limits.cpu_time.as_secs().saturating_add(2),
-        "processor time of one process, where no control group counts the tree's",
+        "CPU time of one process, where no control group counts the tree's",
     );
     let wanted = [
         (ungrouped.memory, data),
@@ -260,7 +260,7 @@ fn always(limits: &JailLimits) -> Vec<ResourceLimit> {
             1,
             "1 byte is the kernel's sign for no core, not even through a pipe",
         ),
-        // A caller who plays music has both, and no share of processor time binds a real-time task on every kernel.
+        // A caller who plays music has both, and no share of CPU time binds a real-time task on every kernel.
         one(
             Resource::RLIMIT_RTPRIO,
             "Max realtime priority",

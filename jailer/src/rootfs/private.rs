@@ -1,4 +1,4 @@
-//! The search for whatever of a directory of the host not everybody may read. It looks at every file of /usr: the processors share it.
+//! The search for whatever of a directory of the host not everybody may read. It looks at every file of /usr: the CPUs share it.
 //!
 //! Runs as: the supervisor, in the host's namespaces, with its full privileges.
 

@@ -45,7 +45,7 @@ impl IdleWatch {
     }
 
     /// True when none of these tasks, nor the thread that answers them, has run for the quiet time, and none is about to. A task that
-    /// ran gave up its processor, and that is counted.
+    /// ran gave up its CPU, and that is counted.
     pub fn is_quiet(&mut self, others: impl Iterator<Item = libc::pid_t>) -> bool {
         let mut switches = 0_u64;
         let mut is_asleep = true;

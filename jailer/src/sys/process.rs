@@ -89,7 +89,7 @@ pub struct ChildUsage {
     pub blocks_read: u64,
     /// Blocks of 512 bytes written to devices.
     pub blocks_written: u64,
-    /// Times a task gave up its processor or lost it.
+    /// Times a task gave up its CPU or lost it.
     pub context_switches: u64,
 }
 

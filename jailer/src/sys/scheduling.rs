@@ -1,4 +1,4 @@
-//! The classes in which a process waits for processors and for disks: sched(7), ioprio_set(2).
+//! The classes in which a process waits for CPUs and for disks: sched(7), ioprio_set(2).
 
 use super::{Result, Word, call, word};
 

@@ -12,7 +12,7 @@ use crate::tally::census::ProcessCensus;
 /// Bytes that the kernel takes for one, rounded up: 192 on Linux 6.18.
 const OF_ONE: u64 = 256;
 
-/// Processor time between two looks: the making of a lock takes some, so who has used none has made none.
+/// CPU time between two looks: the making of a lock takes some, so who has used none has made none.
 const STEP: Duration = Duration::from_millis(250);
 
 /// Locks of the whole machine that are no memory to speak of. As long as there are no more, no descriptor is looked at: proc_locks(5)
@@ -26,7 +26,7 @@ const SHARE: u32 = 4;
 /// The looks at the locks of one jail.
 #[derive(Debug, Default)]
 pub struct LockLooks {
-    /// Processor time of the jail at the last one.
+    /// CPU time of the jail at the last one.
     used: Duration,
     /// The moment before which none is taken.
     rests: Option<Instant>,

@@ -25,7 +25,7 @@ pub struct UsageSample {
     pub too_much: bool,
     /// Processes and threads.
     pub tasks: u64,
-    /// Processor time of the tree so far.
+    /// CPU time of the tree so far.
     pub user: Duration,
     /// The kernel's share.
     pub system: Duration,
@@ -76,7 +76,7 @@ impl UsageSampler {
         } else {
             0
         };
-        let (user, system) = self.processor(&census.processes);
+        let (user, system) = self.cpu(&census.processes);
         let look = UsageSample {
             memory,
             too_much: memory > limit && (certain || self.suspicions >= SUSPICIONS),
@@ -119,7 +119,7 @@ impl UsageSampler {
 
     /// Two counts that each miss something: what living processes and the children they waited
     /// for used, and what was seen to grow. The larger one is true to more.
-    fn processor(&mut self, processes: &[ProcessSample]) -> Ticks {
+    fn cpu(&mut self, processes: &[ProcessSample]) -> Ticks {
         let mut living = (0, 0);
         let mut known = BTreeMap::new();
         for process in processes {

@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     begin(); timer_settime(timer, 0, &at, NULL); wait_for_signal(); end("timer_settime, a thread");
     printf("value: %d\n", (int)value);
 
-    /* Of its own processor time. */
+    /* Of its own CPU time. */
     event.sigev_notify = SIGEV_SIGNAL;
     timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer);
     at.it_value = (struct timespec){0, 20000000};
@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
     sigdelset(&blocked, SIGALRM); sigdelset(&blocked, SIGUSR1);
     sigprocmask(SIG_UNBLOCK, &blocked, NULL);
     while (!rang) {}
-    printf("processor time: rang\n");
+    printf("CPU time: rang\n");
 
     uint64_t times;
     int fd = timerfd_create(CLOCK_REALTIME, 0);

@@ -15,9 +15,9 @@ use super::work;
 const SLEEP: [&str; 2] = ["/bin/sleep", "500"];
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// The time for which processor time is counted.
+/// The time for which CPU time is counted.
 const IDLE: Duration = Duration::from_secs(3);
-/// Of /proc/PID/stat; the same on every Linux of the processors that turnkey knows.
+/// Of /proc/PID/stat; the same on every Linux of the CPUs that turnkey knows.
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// For each jail.
@@ -29,8 +29,8 @@ pub struct Costs {
     pub rings: f64,
     /// Mebibytes that the host has less.
     pub host: f64,
-    /// Seconds of processor time in a second.
-    pub processor: f64,
+    /// Seconds of CPU time in a second.
+    pub cpu: f64,
 }
 
 /// Jails that live.
@@ -130,7 +130,7 @@ impl<'a> Crowd<'a> {
             memory: memory / jails,
             rings: rings / jails,
             host: (self.available - available()?) / jails,
-            processor: ticks / TICKS_A_SECOND / IDLE.as_secs_f64() / jails,
+            cpu: ticks / TICKS_A_SECOND / IDLE.as_secs_f64() / jails,
         })
     }
 

@@ -79,19 +79,15 @@ pub fn measure(
     work::prepare(stage, 0)?;
     let costs = costs(stage, extent)?;
     stage.enter(Phase::Loaded)?;
-    let processors = std::thread::available_parallelism()?.get();
+    let cpus = std::thread::available_parallelism()?.get();
     let mut rows = Vec::new();
-    for processes in if processors > 1 {
-        vec![1, processors]
-    } else {
-        vec![1]
-    } {
+    for processes in if cpus > 1 { vec![1, cpus] } else { vec![1] } {
         rows.push(sustained(stage, milliseconds, processes)?);
     }
     let head = [
         "processes",
         "opens a second, complete",
-        "for each processor in use",
+        "for each CPU in use",
         "unhindered flood",
     ];
     findings.sections.push(Section {
@@ -104,7 +100,7 @@ pub fn measure(
             )),
             FindingsBlock::table(&head, rows),
             FindingsBlock::text(PAST),
-            beyond(stage, processors)?,
+            beyond(stage, cpus)?,
         ],
     });
     Ok(())

@@ -237,7 +237,7 @@ impl BenchGoal {
 /// The words below the table.
 pub const FLOORS: &str = "*Without turnkey* is what is measured of the same thing when only the kernel does its part: starts and jails per \
 second are those of a program that makes the same kernel objects, holds what a monitor holds, and does nothing else, a cold start is only \
-what the verifier takes for the programs, on all processors together, an open is one in the same jail without a monitor, which is what \
+what the verifier takes for the programs, on all CPUs together, an open is one in the same jail without a monitor, which is what \
 `strace` is compared with, too, and getppid is called where programs that return at once are attached. A goal that is missed there already is out of reach for whoever wants that layer on this kernel; where it \
 is not, the rest is turnkey's own.";
 

@@ -20,7 +20,7 @@ const TASKS: usize = 50;
 /// The exit code of turnkey when a rule has killed.
 const KILLED_BY_POLICY: i32 = 121;
 
-/// Of openat(2), by processor.
+/// Of openat(2), by CPU.
 const OPENAT: u32 = if cfg!(target_arch = "x86_64") {
     257
 } else {
@@ -130,7 +130,7 @@ fn witnessed(stage: &BenchStage, times: usize) -> Result<Vec<Kill>> {
     Ok(kills)
 }
 
-/// Lines come from several processors, so their order is that of their times.
+/// Lines come from several CPUs, so their order is that of their times.
 fn parsed(text: &str) -> Result<Vec<Kill>> {
     let mut lines: Vec<(u64, &str, u32)> = text.lines().filter_map(line).collect();
     lines.sort_unstable();

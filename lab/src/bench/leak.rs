@@ -148,7 +148,7 @@ fn folders(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Slabs, page tables, stacks, and what each processor has for itself.
+/// Slabs, page tables, stacks, and what each CPU has for itself.
 fn unreclaimable(text: &str) -> u64 {
     let keys = ["SUnreclaim:", "PageTables:", "KernelStack:", "Percpu:"];
     let values = text.lines().filter_map(|line| {

@@ -19,7 +19,7 @@ of the rounds' ratios, and behind ± stands how far the rounds lie apart, as a s
 
 /// The things that could not be measured here, whatever the machine.
 const LIMITS: &str = "On the tier `tracepoint`. Figures for the tier `lsm` are missing wherever the kernel that was \
-measured on has no BPF LSM; those of an emulated processor would say nothing about time.";
+measured on has no BPF LSM; those of an emulated CPU would say nothing about time.";
 
 /// The page.
 pub fn text(findings: &Findings, machine: &BenchMachine, absent: &[String]) -> String {

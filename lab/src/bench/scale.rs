@@ -238,8 +238,8 @@ fn crowd(stage: &BenchStage, size: Size, findings: &mut Findings) -> Result<Vec<
             format!("{} MiB", digits(costs.host)),
         ],
         vec![
-            "processor time of turnkey for each, a second, while its program sleeps".into(),
-            format!("{} µs", digits(costs.processor * 1e6)),
+            "CPU time of turnkey for each, a second, while its program sleeps".into(),
+            format!("{} µs", digits(costs.cpu * 1e6)),
         ],
     ];
     let lines = [(TURNKEY.to_owned(), starts)];

@@ -194,7 +194,7 @@ fn observation(code: &str) -> Result<Aim> {
         return Ok(Aim::Traffic);
     }
     let reasons = [
-        ("cpu_percent", "a share of processor time carries no mark"),
+        ("cpu_percent", "a share of CPU time carries no mark"),
         ("ImageGrab", "there is no display"),
         ("pyperclip", "there is no clipboard"),
     ];

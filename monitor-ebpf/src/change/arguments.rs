@@ -63,6 +63,20 @@ pub(super) mod effect {
 }
 
 impl Arguments {
+    /// The arguments of an act on one object, whose call has no column of its own.
+    #[inline(always)]
+    fn about(on: u8, column: u32, effects: u32, object: Name) -> Self {
+        Self {
+            kind: kind::CHANGE,
+            on,
+            column,
+            own: column,
+            effects,
+            object,
+            new: Name::NONE,
+        }
+    }
+
     /// True when the act is about what the path's last component leads to, by whatever links.
     #[inline(always)]
     pub(super) fn is_followed(self, regs: u64) -> bool {
@@ -102,6 +116,15 @@ impl Name {
         path: 0,
         by_descriptor: 0,
     };
+
+    #[inline(always)]
+    fn at(directory: i32, path: u64) -> Self {
+        Self {
+            directory,
+            path,
+            by_descriptor: 0,
+        }
+    }
 }
 
 /// The arguments, with the column of the call's own kind.
@@ -135,24 +158,11 @@ fn wider(call: u8, regs: u64) -> Arguments {
     let first = read::register(regs, offset!(regs_di));
     let second = read::register(regs, offset!(regs_si));
     let third = read::register(regs, offset!(regs_dx));
-    let at = |directory: i32, path: u64| Name {
-        directory,
-        path,
-        by_descriptor: 0,
-    };
+    let (at, one) = (Name::at, Arguments::about);
     let here = |path: u64| at(AT_FDCWD, path);
     let descriptor = Name {
         by_descriptor: 1,
         ..at(first.int(), 0)
-    };
-    let one = |on, column, effects, object| Arguments {
-        kind: kind::CHANGE,
-        on,
-        column,
-        own: column,
-        effects,
-        object,
-        new: Name::NONE,
     };
     // Without a path a look is about a descriptor, which was opened: there is nothing to read.
     let look = |object: Name| Arguments {

@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
 
 use super::arguments::effect;
-use super::{Names, below, naming, of_aim, verdict_at};
+use super::naming::{Names, below, naming, of_aim, verdict_at};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "the state of jails is written by programs on all processors at once"
+    reason = "the state of jails is written by programs on all CPUs at once"
 )]
 
 use crate::verifier;

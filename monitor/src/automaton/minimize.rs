@@ -48,9 +48,9 @@ struct Partition<'a> {
     is_open: Vec<bool>,
 }
 
-/// The states that lead to a state.
+/// States by the state that they lead to.
 struct Leading {
-    /// Those of one state behind those of the other.
+    /// The states that lead to one behind those that lead to another.
     all: Vec<u32>,
     /// By state, where its own begin; at last where all end.
     begins: Vec<usize>,

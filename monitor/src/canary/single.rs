@@ -11,7 +11,8 @@ use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use turnkey_facts::{Event, Kind};
 
-use super::{CanaryError, prepare};
+use super::prepare;
+use crate::error::CanaryError;
 
 /// x86-64 ELF with one segment: `exit(0)`.
 const ENDS_AT_ONCE: [u8; 132] = {

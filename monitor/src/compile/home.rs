@@ -18,7 +18,7 @@ use crate::rows::{Row, Rows};
 /// A directory of the home, behind its path, that no pattern is likely to name.
 const OTHER: &[u8] = b"/\x01\x7f\x01";
 
-/// What would be answered without the silence of rules on what is present.
+/// Answers as they would be without the silence of rules on what is present.
 pub(super) struct Home<'r> {
     rules: &'r [Rule],
     rows: Rows,
@@ -26,7 +26,7 @@ pub(super) struct Home<'r> {
 }
 
 impl<'r> Home<'r> {
-    /// Nothing where no rule is silent.
+    /// The answers of these rules, if any of them is silent.
     pub(super) fn of_rules(rules: &'r [Rule]) -> Option<Self> {
         let is_silent = |rule: &Rule| rule.present && rule.silent.is_some();
         rules.iter().any(is_silent).then(|| Self {

@@ -154,7 +154,7 @@ impl Answers {
         self.answer_for(number).0.1[kind]
     }
 
-    /// What it would be if no rule on what is present were silent.
+    /// The answer as it would be if no rule on what is present were silent.
     pub(super) fn loud(&self, number: u32) -> u32 {
         self.answer_for(number).1
     }

@@ -8,10 +8,10 @@ use aya::maps::MapError;
 use turnkey_abi::{Jail, Table};
 
 use super::{Monitor, jail};
-use crate::evidence::FinishError;
+use crate::error::FinishError;
+use crate::load::GROUP_HOOKS;
 use crate::maps::Maps;
 use crate::open::Loaded;
-use crate::programs::GROUP_HOOKS;
 use crate::slot::{Slot, numbers_at};
 use crate::sys::group_of_link;
 

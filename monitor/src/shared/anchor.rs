@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use aya::Ebpf;
 use nix::errno::Errno;
 
-use crate::open::{OpenError, explain_program, refused};
-use crate::programs::GROUP_HOOKS;
+use crate::error::{OpenError, explain_program, refused};
+use crate::load::GROUP_HOOKS;
 use crate::sys;
 
 use super::claim::hierarchy;

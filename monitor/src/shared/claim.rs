@@ -17,13 +17,13 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use turnkey_abi::SLOTS;
 
+use crate::error::OpenError;
 use crate::interruption::in_one_go;
 use crate::maps::Maps;
-use crate::open::OpenError;
 use crate::slot::{Slot, SlotMaps};
 use crate::sys;
 
-use super::folder::{Folder, SharedError, found, make, remove};
+use super::folder::{Folder, SharedError, found, make, names, remove};
 
 /// Slots that stay when no jail has them: what is made already need not be made again.
 pub(super) const KEPT: u32 = 4;
@@ -178,7 +178,7 @@ fn make_slot(path: &Path, index: u32, maps: &mut Maps) -> Result<SlotMaps, OpenE
 /// Forgets the groups of attachments whose watchers were killed: while others watch at the same level, nobody but them
 /// can. A jail's rules stay, as its keeper ends it.
 pub(super) fn forget_orphans(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
-    for name in super::names(folder.slots())? {
+    for name in names(folder.slots())? {
         let Ok(index) = name.parse() else {
             continue;
         };

@@ -13,11 +13,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use turnkey_abi::ABI_VERSION;
 
-use crate::object::ObjectFile;
-use crate::open::JAILS;
+use crate::object::{JAILS, ObjectFile};
 use crate::tier::Tier;
-
-use super::TIER_PROGRAM;
 
 /// The mount point of the BPF file system by convention; `Documentation/bpf/fs`.
 const BPF: &str = "/sys/fs/bpf";
@@ -28,6 +25,8 @@ const TAKE_BACK_ALL: &str =
     "chown root /sys/fs/bpf && chmod go-w /sys/fs/bpf && rm -rf /sys/fs/bpf/turnkey";
 /// Between the name of an object and the level of the groups that its programs watch.
 const LEVEL: &str = "-level-";
+/// The program without which there is no lsm tier: it tells which tier was loaded.
+const TIER_PROGRAM: &str = "lsm_file_open";
 /// Beginning of the names of folders that are being filled, or emptied.
 pub(super) const UNFINISHED: &str = "loading";
 
@@ -353,9 +352,22 @@ pub(super) fn all() -> Result<Vec<Folder>, SharedError> {
     if !root_is_there()? {
         return Ok(Vec::new());
     }
-    let names = super::names(root().to_owned())?;
+    let names = names(root().to_owned())?;
     let paths = names.iter().map(|name| root().join(name));
     Ok(paths.map(Folder::at).collect())
+}
+
+/// The names in a directory, in order.
+pub(super) fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
+    let listed = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&directory)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort_unstable();
+        Ok(names)
+    };
+    listed().map_err(found(&directory))
 }
 
 #[cfg(test)]

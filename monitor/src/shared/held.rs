@@ -22,9 +22,9 @@ use aya::maps::{Array, Map, MapData, MapError};
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_ARRAY;
 use nix::errno::Errno;
 
+use crate::error::{OpenError, answered};
 use crate::hooks::{self, MOST_HOOKS};
 use crate::interruption::{in_one_go, interrupts_tracepoints_here};
-use crate::open::{OpenError, answered};
 use crate::sys;
 use crate::tier::Tier;
 use crate::tracepoints::{MOST_TRACEPOINTS, Tracepoint, tracepoints};

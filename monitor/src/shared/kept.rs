@@ -18,11 +18,9 @@ use turnkey_abi::Table;
 use turnkey_policy::{EnforcementMode, Rule};
 
 use crate::compile::{CompileError, compile_rules};
-use crate::object::ObjectFile;
-use crate::open::JAILS;
+use crate::object::{JAILS, ObjectFile};
 use crate::rule_table::RuleTable;
-use crate::slot::MAPPABLE;
-use crate::sys::{BYTES_VALUE, MappedTable, map_bytes, map_table, mapped_bytes};
+use crate::sys::{BYTES_VALUE, MAPPABLE, MappedTable, map_bytes, map_table, mapped_bytes};
 
 use super::folder::{Folder, SharedError, found, make};
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use aya::Ebpf;
 use turnkey_abi::SLOTS;
 
+use crate::error::{OpenError, explain_program, pin_failed};
 use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
-use crate::object::ObjectFile;
-use crate::open::{JAILS, OpenError, explain_program, pin_failed};
-use crate::programs::GROUP_HOOKS;
+use crate::load::GROUP_HOOKS;
+use crate::object::{JAILS, ObjectFile};
 use crate::sys;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;

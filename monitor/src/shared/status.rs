@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use turnkey_abi::ABI_VERSION;
 
+use crate::error::OpenError;
 use crate::interruption::in_one_go;
-use crate::object::ObjectFile;
-use crate::open::{JAILS, OpenError};
+use crate::object::{JAILS, ObjectFile};
 use crate::sys::JailValue;
 use crate::tier::Tier;
 

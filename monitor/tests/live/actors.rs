@@ -194,7 +194,7 @@ expected!(
     by_perf_it_is_the_same,
     by_perf_a_script_is_the_same,
     by_perf_an_exec_is_the_same: not_on WHOLE_MONITOR,
-    "loads the programs once more, which takes an emulated processor long; on the newest \
+    "loads the programs once more, which takes an emulated CPU long; on the newest \
      kernel perf calls them for every test"
 );
 #[test]
@@ -234,7 +234,7 @@ fn an_orphan_is_what_its_parent_was() {
 
 expected!(
     of_a_fork_that_is_not_told_the_parent_tells: not_on WHOLE_MONITOR,
-    "loads an object of its own, which takes an emulated processor half a minute; what the \
+    "loads an object of its own, which takes an emulated CPU half a minute; what the \
      kernel has to do with it is in the other tests of who acts"
 );
 /// Linux 7 leaves out what a fork would tell, now and then.

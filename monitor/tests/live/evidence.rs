@@ -156,7 +156,7 @@ fn m20_a_loss_kills_where_the_policy_says_so_though_nobody_reads() {
 
 expected!(
     m21_many_processes_change_no_decision: not_on WHOLE_MONITOR,
-    "1500 processes of an interpreter take an emulated processor longer than a test may; \
+    "1500 processes of an interpreter take an emulated CPU longer than a test may; \
      `monitor::evidence::m21` has smaller ones"
 );
 #[test]

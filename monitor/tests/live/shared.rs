@@ -187,7 +187,7 @@ fn take_groups_away(end: &AtomicBool) -> usize {
 
 expected!(
     a_group_that_somebody_else_takes_away_keeps_nobody_from_loading: not_on WHOLE_MONITOR,
-    "loads the programs four times, which takes an emulated processor minutes; groups are made \
+    "loads the programs four times, which takes an emulated CPU minutes; groups are made \
      and taken away alike on every kernel"
 );
 expected!(

@@ -54,7 +54,7 @@ fn purpose(layer: Layer) -> &'static str {
         Layer::Landlock => "files and signals back when the tree fails to",
         Layer::Memory => "memory back",
         Layer::Pids => "the number of processes back",
-        Layer::Cpu => "processor time back",
+        Layer::Cpu => "CPU time back",
         Layer::Io => "what it reads and writes in a second back",
         Layer::Rlimits => "file sizes and descriptors back",
         Layer::Monitor => "the program to any rule, or sees what it tries",

@@ -1,4 +1,4 @@
-//! Quantities as other tools write them, in the words of this one: `512mb`, two processors, `5min`, seconds without a unit.
+//! Quantities as other tools write them, in the words of this one: `512mb`, two CPUs, `5min`, seconds without a unit.
 
 /// The same as a size; `None` for what is none anywhere.
 pub(super) fn size(text: &str) -> Option<String> {
@@ -8,9 +8,9 @@ pub(super) fn size(text: &str) -> Option<String> {
     super::size(text).map(|_| text.to_owned())
 }
 
-/// The same of so many processors, or of a percentage without its sign: nobody asks for ten processors and means ten percent.
+/// The same of so many CPUs, or of a percentage without its sign: nobody asks for ten CPUs and means ten percent.
 pub(super) fn percent(text: &str) -> Option<String> {
-    const MOST_PROCESSORS: u32 = 9;
+    const MOST_CPUS: u32 = 9;
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let part = match part.len() {
         0 => 0,
@@ -20,7 +20,7 @@ pub(super) fn percent(text: &str) -> Option<String> {
     };
     let whole: u32 = whole.parse().ok()?;
     let percent = match whole {
-        0..=MOST_PROCESSORS => whole * 100 + part,
+        0..=MOST_CPUS => whole * 100 + part,
         _ if part == 0 => whole,
         _ => return None,
     };

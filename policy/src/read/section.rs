@@ -2,19 +2,70 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ProfileReader, Value};
-use crate::error::{Located, Problem, TextSpan};
-use crate::keys::{self, ProfileKey, ValueForm};
-use crate::tables::declare::KeyTable;
+use crate::error::{Located, Problem, SourceText, TextSpan};
+use crate::keys::{ProfileKey, ValueForm};
+use crate::tables::{self, declare::KeyTable};
 use crate::values::{self, ValueError};
+
+type Value<'d> = Spanned<DeValue<'d>>;
+
+/// One text, and what was found wrong with it.
+pub(super) struct ProfileReader<'r> {
+    pub(super) source: &'r Arc<SourceText>,
+    pub(super) problems: &'r mut Vec<Problem>,
+}
+
+impl ProfileReader<'_> {
+    pub(super) fn span_at(&self, span: std::ops::Range<usize>) -> TextSpan {
+        TextSpan {
+            source: Arc::clone(self.source),
+            span,
+        }
+    }
+
+    /// The place in the text of a fault within a value. Escapes shift a value against its text;
+    /// then the whole value is shown.
+    fn at_part(
+        &self,
+        whole: std::ops::Range<usize>,
+        value: &str,
+        part: Option<std::ops::Range<usize>>,
+    ) -> TextSpan {
+        let inner = whole.start + 1..whole.end.saturating_sub(1);
+        match part {
+            Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
+                self.span_at(inner.start + part.start..inner.start + part.end)
+            }
+            _ => self.span_at(whole),
+        }
+    }
+
+    fn wrong_value(
+        &mut self,
+        key: &str,
+        value: &str,
+        span: std::ops::Range<usize>,
+        wrong: ValueError,
+    ) {
+        let at = self.at_part(span, value, wrong.span);
+        let message = format!("`{key}`: {}", wrong.message);
+        self.problems.push(
+            Problem::new(message)
+                .help(wrong.help)
+                .with_label(&at, "here"),
+        );
+    }
+}
 
 /// A table of the profile.
 pub(crate) struct SectionReader<'s, 'r, 'd> {
     reader: &'s mut ProfileReader<'r>,
-    /// The table's name in [`keys::KEYS`].
+    /// The table's name in [`tables::KEYS`].
     name: &'static str,
     table: &'s DeTable<'d>,
     /// The place at which missing keys are reported.
@@ -44,7 +95,9 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
 
     /// Reports every key that means nothing here.
     pub(super) fn report_unknown_keys(&mut self) {
-        let known: Vec<&str> = keys::in_table(self.name).map(|key| key.name).collect();
+        let known: Vec<&str> = tables::keys_in_table(self.name)
+            .map(|key| key.name)
+            .collect();
         for (name, _) in self.table {
             if !known.contains(&name.get_ref().as_ref()) {
                 let problem = self.unknown_key(name.get_ref(), &known);
@@ -68,7 +121,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         {
             return Problem::new(format!("rules cannot match on `{name}`: {why}")).help(*help);
         }
-        let elsewhere = keys::KEYS.iter().find(|key| key.name == name);
+        let elsewhere = tables::KEYS.iter().find(|key| key.name == name);
         let help = match (values::nearest(name, known.iter().copied()), elsewhere) {
             (Some(nearest), _) => format!("did you mean `{nearest}`?"),
             (None, Some(key)) => format!("there is a `{}`", key.path()),
@@ -80,7 +133,8 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
     /// The entry of a key in the table of keys. A key that is not listed there is a mistake in
     /// the reader, and every test of it says so.
     fn key(&self, name: &str) -> &'static ProfileKey {
-        keys::find(self.name, name).unwrap_or_else(|| unreachable!("`{name}` is no listed key"))
+        tables::find_key(self.name, name)
+            .unwrap_or_else(|| unreachable!("`{name}` is no listed key"))
     }
 
     fn get(&self, name: &str) -> Option<&'s Value<'d>> {
@@ -146,7 +200,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
 
     /// Reports every key that is missing and that every profile has to say.
     pub(crate) fn require_keys(&mut self) {
-        for key in keys::in_table(self.name).filter(|key| key.is_required()) {
+        for key in tables::keys_in_table(self.name).filter(|key| key.is_required()) {
             self.require(key.name);
         }
     }
@@ -239,7 +293,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         read: impl FnOnce(&mut SectionReader<'_, 'r, 'd>) -> T,
     ) -> T {
         let path = key.path();
-        let name = keys::KEYS
+        let name = tables::KEYS
             .iter()
             .map(|key| key.table)
             .find(|table| *table == path);

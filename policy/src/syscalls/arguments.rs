@@ -316,7 +316,7 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
     ArgumentRefusal {
         syscalls: &["prctl"],
         what: "`PR_SET_MM`, `PR_SET_SYSCALL_USER_DISPATCH`, `PR_SCHED_CORE`, `PR_SET_MEMORY_MERGE`",
-        why: "they forge what /proc shows of a process, take calls back before anyone sees them, keep neighbours off a processor core, and share memory with strangers",
+        why: "they forge what /proc shows of a process, take calls back before anyone sees them, keep neighbours off a CPU core, and share memory with strangers",
         only: RefusalScope::Every,
         when: &[on(0, WORD, BitTest::Is(&[35, 59, 62, 67]))],
         answer: RefusalErrno::Permission,

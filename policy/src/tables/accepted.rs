@@ -4,7 +4,7 @@ use super::declare::{by_kind, key_table};
 use crate::values;
 
 key_table! {
-    ["accept"] of accepted;
+    ["accept"];
     /// A finding that is known and no reason for suspicion.
     #[derive(Clone, Debug, PartialEq, Eq)]
     entry AcceptedFinding, read AcceptedKeys;

@@ -6,9 +6,11 @@ use crate::read::SectionReader;
 use crate::values::ValueError;
 
 /// A table of keys as it was read: what it does not say is `None` or empty.
-pub(crate) trait KeyTable: Default {
+pub(crate) trait KeyTable: Default + 'static {
     /// The keys, with what they are.
     const KEYS: &'static [ProfileKey];
+    /// The flags among them, with what reads each into the table: there is none that nobody reads.
+    const FLAGS: &'static [(&'static str, ReadFlag<Self>)];
     /// The part of the policy that the table means. Of an entry of a list `None` when it lacks a key.
     type Policy;
 
@@ -24,6 +26,9 @@ pub(crate) trait KeyTable: Default {
     /// Fills in the defaults.
     fn resolve(self) -> Self::Policy;
 }
+
+/// Reads the text of a flag into a table.
+pub(crate) type ReadFlag<T> = fn(&Located<String>, &mut T) -> Result<(), ValueError>;
 
 /// A part of the policy that stands in a table within another one.
 pub(crate) trait ReadAs: Sized {
@@ -114,7 +119,7 @@ pub(crate) fn parse<T>(
 /// alone are named in the head. The policy of a table that is `compared` tells the values of its keys, and each row which one is `wider`.
 macro_rules! key_table {
     (
-        [$table:literal] of $slot:ident;
+        [$table:literal];
         $(#[$meta:meta])*
         $flavour:ident $Policy:ident $(and { $($(#[$also_doc:meta])* $also:ident: $also_type:ty = $also_value:expr,)+ })?,
         read $Parsed:ident $(and {
@@ -155,7 +160,6 @@ macro_rules! key_table {
                         help: $help,
                         repeated: by_kind!(repeated $kind),
                         is_path: false $(|| $is_path)?,
-                        apply: by_kind!(apply $kind [$($apply)?] $slot $key $read),
                     })?),
                     ..$crate::keys::key(
                         $table,
@@ -172,6 +176,9 @@ macro_rules! key_table {
                     $only_shown,
                     $only_about,
                 ),)+)?
+            ];
+            const FLAGS: &'static [(&'static str, $crate::tables::declare::ReadFlag<Self>)] = &[
+                $($(($flag, by_kind!(apply $kind [$($apply)?] $key $read)),)?)+
             ];
             type Policy = by_kind!(answer $flavour $Policy);
 
@@ -259,9 +266,9 @@ macro_rules! by_kind {
     (repeated one) => { false };
     (repeated by) => { false };
     (repeated $kind:ident) => { true };
-    (apply $kind:ident [$apply:expr] $slot:ident $key:ident $read:expr) => { $apply };
-    (apply one [] $slot:ident $key:ident $read:expr) => {
-        |flag, profile| $crate::tables::declare::put(&mut profile.$slot.$key, flag, $read)
+    (apply $kind:ident [$apply:expr] $key:ident $read:expr) => { $apply };
+    (apply one [] $key:ident $read:expr) => {
+        |flag, table| $crate::tables::declare::put(&mut table.$key, flag, $read)
     };
 
     (values compared $Policy:ident $Parsed:ident [$($kind:ident $key:ident)+]) => {

@@ -10,7 +10,7 @@ use crate::read::SectionReader;
 use crate::values;
 
 key_table! {
-    ["enforcement"] of enforcement;
+    ["enforcement"];
     /// `[enforcement]`: the layers that a run needs, and what happens when rules or evidence are broken.
     #[derive(Clone, Debug, PartialEq, Eq)]
     compared EnforcementPolicy, read EnforcementKeys;

@@ -7,7 +7,7 @@ use crate::read::SectionReader;
 use crate::{flags, values};
 
 key_table! {
-    ["env"] of environment;
+    ["env"];
     /// `[env]`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     policy JailEnvironment, read EnvironmentKeys;
@@ -20,7 +20,7 @@ key_table! {
     }
     set: map BTreeMap<String, String> {
         form: TextTable, read: fixed, shown: "`{}`",
-        about: "names with fixed values; wins over `pass`; `{limits.memory}` in one is that limit in bytes, `{limits.memory/2M}` its half in MiB, `{limits.cpus}` the processors that `limits.cpu` comes to",
+        about: "names with fixed values; wins over `pass`; `{limits.memory}` in one is that limit in bytes, `{limits.memory/2M}` its half in MiB, `{limits.cpus}` the CPUs that `limits.cpu` comes to",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::read::SectionReader;
 use crate::values;
 
 key_table! {
-    ["filesystem"] of filesystem;
+    ["filesystem"];
     /// `[filesystem]`.
     #[derive(Clone, Debug, PartialEq)]
     compared FilesystemPolicy and {
@@ -59,20 +59,20 @@ key_table! {
         about: "host paths visible read-only, at the same place or another one",
         flag: "read", value: "PATH", under: "Files", help: "Make this path of the host visible, read-only",
         is_path: true,
-        apply: |flag, into| push(&mut into.filesystem.read, flag, flags::host_path),
+        apply: |flag, into| push(&mut into.read, flag, flags::host_path),
     }
     write: tables HostPath {
         form: Entries(GIVEN_PATH), read: entry::<HostPathKeys, _>, same: HostPath::place, shown: "`[]`",
         about: "host paths visible and writable, at the same place or another one: the only way a run changes the host",
         flag: "write", value: "PATH", under: "Files", help: "Make this path of the host visible and writable",
         is_path: true,
-        apply: |flag, into| push(&mut into.filesystem.write, flag, flags::host_path),
+        apply: |flag, into| push(&mut into.write, flag, flags::host_path),
     }
     scratch: tables ScratchMount {
         form: Entries("{ path = \"/tmp\", size = \"64M\" }"), read: entry::<ScratchKeys, _>, same: |entry| &entry.path, shown: "`[]`",
         about: "tmpfs mounts, which end with the run; one at `/tmp` implies another of its size at `/var/tmp`, unless the profile has an entry there or above it, or a `root`",
         flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
-        apply: |flag, into| push(&mut into.filesystem.scratch, flag, flags::scratch),
+        apply: |flag, into| push(&mut into.scratch, flag, flags::scratch),
     }
     workdir: table WorkdirPolicy {
         form: Table, read: nested, shown: "",
@@ -95,7 +95,7 @@ key_table! {
 const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
 
 key_table! {
-    ["filesystem.write"] of filesystem;
+    ["filesystem.write"];
     /// A path of the host that the jail is given.
     #[derive(Clone, Debug, PartialEq, Eq)]
     entry HostPath and {
@@ -152,7 +152,7 @@ fn readable(section: &mut SectionReader<'_, '_, '_>) -> Option<HostPath> {
 }
 
 key_table! {
-    ["filesystem.scratch"] of filesystem;
+    ["filesystem.scratch"];
     /// A tmpfs.
     #[derive(Clone, Debug, PartialEq, Eq)]
     entry ScratchMount, read ScratchKeys;
@@ -172,7 +172,7 @@ key_table! {
 }
 
 key_table! {
-    ["filesystem.workdir"] of filesystem;
+    ["filesystem.workdir"];
     /// `[filesystem.workdir]`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     compared WorkdirPolicy, read WorkdirKeys;
@@ -181,14 +181,14 @@ key_table! {
         about: "`overlay`: writable, and the writes are discarded\n`read-only`: not writable\n`none`: an empty scratch instead of the directory",
         wider: AsPart,
         flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
-        apply: |flag, into| put(&mut into.filesystem.workdir.mode, flag, values::word),
+        apply: |flag, into| put(&mut into.mode, flag, values::word),
     }
     at: one WorkdirPlace {
         form: Word(words::<WorkdirPlace>), read: values::word, default: WorkdirPlace::Workspace, shown: "`workspace`",
         about: "its path in the jail: `/workspace`, or the path that it has on the host, with `/workspace` as a symlink to that",
         flag: "at-host-path", value: "", under: "Files",
         help: "Mount the workspace at the path that it has on the host, and make /workspace a symlink to it",
-        apply: |flag, into| put(&mut into.filesystem.workdir.at, flag, |_| Ok(WorkdirPlace::Host)),
+        apply: |flag, into| put(&mut into.at, flag, |_| Ok(WorkdirPlace::Host)),
     }
 }
 

@@ -4,7 +4,7 @@ use super::declare::{by_kind, key_table};
 use crate::values;
 
 key_table! {
-    ["identity"] of identity;
+    ["identity"];
     /// `[identity]`.
     #[derive(Clone, Debug, PartialEq)]
     compared JailIdentity, read IdentityKeys;

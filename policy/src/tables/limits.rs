@@ -8,7 +8,7 @@ use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
-    ["limits"] of limits;
+    ["limits"];
     /// `[limits]`: for the whole process tree unless said otherwise.
     #[derive(Clone, Debug, PartialEq)]
     compared JailLimits, read LimitKeys;
@@ -24,7 +24,7 @@ key_table! {
     }
     cpu: one u32 {
         form: Percent, read: values::percent, default: 100, shown: "`100%`",
-        about: "share of one processor; `200%` is two processors",
+        about: "share of one CPU; `200%` is two CPUs",
         flag: "cpu", value: "PERCENT", under: "Limits", help: "Share of CPU time; 100% is one CPU",
     }
     pids: one u32 {

@@ -11,7 +11,7 @@ use crate::publish::{PublishedPort, published};
 use crate::{flags, values};
 
 key_table! {
-    ["network"] of network;
+    ["network"];
     /// `[network]`: what the jail may reach.
     #[derive(Clone, Debug, PartialEq, Eq)]
     compared NetworkPolicy, read NetworkKeys;
@@ -57,7 +57,7 @@ impl From<NetworkMode> for NetworkPolicy {
 }
 
 key_table! {
-    ["network.allow"] of network;
+    ["network.allow"];
     /// An entry of `network.allow`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     entry AllowedHost and {

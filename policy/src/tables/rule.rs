@@ -1,17 +1,17 @@
 //! `[[rule]]`: what an attempt means.
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use super::declare::{by_kind, key_table};
 use crate::address::{Ports, Subnet};
 use crate::glob::Glob;
-use crate::home::LackingPlace;
 use crate::keys::words;
 use crate::model::{AttemptKind, FileFlag, OpenAccess, RuleAction, SameFile, Severity};
 use crate::values;
 
 key_table! {
-    ["rule"] of rules;
+    ["rule"];
     /// `[[rule]]`: what an attempt means.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     policy Rule and {
@@ -104,6 +104,15 @@ key_table! {
         form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
         about: "for people",
     }
+}
+
+/// A directory that nothing gets to but what the program makes there, and in which nothing is that a rule on what is present speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LackingPlace {
+    /// The path in the jail.
+    pub path: PathBuf,
+    /// True when symlinks are in it, which may lead elsewhere.
+    pub linked: bool,
 }
 
 impl Rule {

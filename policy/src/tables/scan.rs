@@ -4,7 +4,7 @@ use super::declare::{by_kind, key_table};
 use crate::values;
 
 key_table! {
-    ["scan"] of scan;
+    ["scan"];
     /// `[scan]`: the look at a script before it runs, which decides nothing.
     #[derive(Clone, Debug, PartialEq, Eq)]
     policy ScanPolicy, read ScanKeys;

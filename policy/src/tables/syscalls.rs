@@ -5,7 +5,7 @@ use crate::syscalls;
 use crate::values::{self, ValueError, nearest, suggest};
 
 key_table! {
-    ["syscalls"] of syscalls;
+    ["syscalls"];
     /// `[syscalls]`, resolved from groups to names.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     policy SyscallPolicy and {

@@ -39,7 +39,7 @@ impl Report {
 pub struct LoweredLimit {
     /// The key of the profile, such as `memory`.
     pub limit: String,
-    /// The limit of the profile and its flags, in bytes, tasks, percent of a processor, or descriptors.
+    /// The limit of the profile and its flags, in bytes, tasks, percent of a CPU, or descriptors.
     pub asked: u64,
     /// The limit that held.
     pub given: u64,

@@ -12,7 +12,7 @@ pub struct Usage {
     pub user_seconds: Option<f64>,
     /// In the kernel.
     pub system_seconds: Option<f64>,
-    /// Waiting because the share of processor time was used up.
+    /// Waiting because the share of CPU time was used up.
     pub throttled_seconds: Option<f64>,
     /// At most, at once.
     pub memory_peak_bytes: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Usage {
     pub io_read_bytes: Option<u64>,
     /// Written to block devices.
     pub io_written_bytes: Option<u64>,
-    /// Times a task gave up its processor or lost it.
+    /// Times a task gave up its CPU or lost it.
     pub context_switches: Option<u64>,
 }
 
@@ -36,9 +36,9 @@ pub struct Usage {
 pub struct Limits {
     /// On the clock.
     pub wall_seconds: f64,
-    /// Of processor time, user and system together.
+    /// Of CPU time, user and system together.
     pub cpu_seconds: f64,
-    /// Of one processor; 200 is two.
+    /// Of one CPU; 200 is two.
     pub cpu_percent: u32,
     /// Of the whole tree.
     pub memory_bytes: u64,

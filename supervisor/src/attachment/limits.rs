@@ -10,7 +10,7 @@ use turnkey_report::GroupSetting;
 
 use super::group::ForeignGroup;
 
-/// The period of a share of processor time, microseconds: the kernel's default.
+/// The period of a share of CPU time, microseconds: the kernel's default.
 const CPU_PERIOD: f64 = 100_000.0;
 
 /// Less of a period is refused by the kernel: 1 ms (`min_cfs_quota_period` in kernel/sched/core.c).
@@ -23,7 +23,7 @@ pub struct GroupLimits {
     pub memory: Option<u64>,
     /// Processes and threads, `pids.max`.
     pub pids: Option<u32>,
-    /// Processors, `cpu.max`: 1.5 is one and a half.
+    /// CPUs, `cpu.max`: 1.5 is one and a half.
     pub cpus: Option<f64>,
 }
 
@@ -174,14 +174,14 @@ fn hosts_controllers() -> String {
     text.and_then(Result::ok).unwrap_or_default()
 }
 
-/// A number of processors, as `--cpus` takes it.
+/// A number of CPUs, as `--cpus` takes it.
 ///
 /// # Errors
 /// When it is none that a group can be held to; in words for people.
-pub fn processors(text: &str) -> Result<f64, String> {
+pub fn cpus(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(cpus) if (0.01..=100_000.0).contains(&cpus) => Ok(cpus),
-        _ => Err("no number of processors: write one from 0.01 on, such as 1.5".to_owned()),
+        _ => Err("no number of CPUs: write one from 0.01 on, such as 1.5".to_owned()),
     }
 }
 
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn shares_that_no_group_can_have_are_refused() {
         for text in ["0", "-1", "nan", "inf", "0.001", "two", ""] {
-            assert!(processors(text).is_err(), "{text}");
+            assert!(cpus(text).is_err(), "{text}");
         }
-        assert_eq!(processors("0.5"), Ok(0.5));
+        assert_eq!(cpus("0.5"), Ok(0.5));
     }
 }

@@ -29,7 +29,7 @@ pub struct Tracer {
     instance: PathBuf,
 }
 
-/// Kilobytes for each processor: two hundred thousand calls.
+/// Kilobytes for each CPU: two hundred thousand calls.
 const BUFFER: &str = "16384";
 
 /// Of instances; the id of the process follows.

@@ -261,7 +261,7 @@ fn a_busy_group_is_taken_and_let_go_again() {
 
 expected!(
     fifty_times_busy_groups_are_taken_and_let_go: not_on [ORDINARY_6_12],
-    "an emulated processor takes half a minute for each"
+    "an emulated CPU takes half a minute for each"
 );
 /// Three seconds, as there are fifty.
 #[test]
@@ -279,7 +279,7 @@ expected!(
 );
 expected!(
     a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak: not_on [ORDINARY_6_12],
-    "an emulated processor takes half a minute for each"
+    "an emulated CPU takes half a minute for each"
 );
 #[test]
 fn a_thousand_times_busy_groups_are_taken_and_let_go_without_a_loss_or_a_leak() {
@@ -334,7 +334,7 @@ expected!(
 );
 expected!(
     ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment: not_on [ORDINARY_6_12],
-    "an emulated processor takes minutes for so many processes"
+    "an emulated CPU takes minutes for so many processes"
 );
 #[test]
 fn ten_thousand_processes_and_a_thousand_nested_groups_are_one_attachment() {

@@ -105,7 +105,7 @@ fn told(ran: &Ran, kind: &str) -> u64 {
 expected!(
     m20_j64_a_flood_hides_no_forbidden_act_and_what_is_lost_is_counted,
     m20_j64_lost_evidence_is_never_called_clean: not_on [ORDINARY_6_12],
-    "floods, which take an emulated processor long; `live::evidence::` has them there"
+    "floods, which take an emulated CPU long; `live::evidence::` has them there"
 );
 expected!(
     m20_j64_a_flood_hides_no_forbidden_act_and_what_is_lost_is_counted: at_night,

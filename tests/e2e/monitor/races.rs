@@ -51,7 +51,7 @@ fn m01_j62_a_hundred_thousand_raced_opens_are_told_exactly() {
     measured(&format!(
         "raced opens: {told:?}, argument wrong {lies} times"
     ));
-    // One processor has no races.
+    // One CPU has no races.
     ran.expect(
         in_the_guest() || lies > 0,
         "the control: the arguments tell another story",

@@ -52,9 +52,9 @@ gcc -dumpmachine | cut -d- -f1";
     );
 }
 
-/// On a host of many processors, as many jobs or threads as it has are more than the jail may have tasks.
+/// On a host of many CPUs, as many jobs or threads as it has are more than the jail may have tasks.
 #[test]
-fn what_sizes_itself_by_the_processors_is_told_the_jails() {
+fn what_sizes_itself_by_the_cpus_is_told_the_jails() {
     let threads = "#include <omp.h>\n#include <stdio.h>\nint main(void) { printf(\"%d\\n\", omp_get_max_threads()); }\n";
     let script = "gcc -fopenmp -o threads threads.c && ./threads && nproc";
     let (_, host) = outside("nproc", &[]);

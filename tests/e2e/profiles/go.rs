@@ -6,7 +6,7 @@ use super::{passed, under};
 
 expected!(
     not_on [ORDINARY_6_12, PROGRAMS_6_12],
-    "Go takes an emulated processor long: on this host"
+    "Go takes an emulated CPU long: on this host"
 );
 
 expected!(

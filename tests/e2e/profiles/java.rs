@@ -8,7 +8,7 @@ use super::under;
 
 expected!(
     not_on [ORDINARY_6_12, PROGRAMS_6_12],
-    "a virtual machine of Java takes an emulated processor long: on this host"
+    "a virtual machine of Java takes an emulated CPU long: on this host"
 );
 
 /// One file that java itself compiles, with many needs: threads, a file, loopback, a child, ends of children, a heap that is full; then
@@ -119,7 +119,7 @@ fn six_programs_are_compiled_and_run() {
 }
 
 #[test]
-fn threads_are_counted_by_the_jails_processors() {
+fn threads_are_counted_by_the_jails_cpus() {
     let program = "public class Cpus { public static void main(String[] no) {
         System.out.println(Runtime.getRuntime().availableProcessors()); } }";
     let run = under("java")

@@ -317,7 +317,7 @@ fn calls_that_the_profile_leaves_out_are_refused_and_told() {
             first.is_some_and(|event| event["process"]["pid"].is_u64()),
             "the event",
         );
-        // The rest of the thousand is a count; one who waits long for the processor is told it in between.
+        // The rest of the thousand is a count; one who waits long for the CPU is told it in between.
         let events = ran.events.iter().filter(is_it).count();
         ran.expect(events < 20, "repeats are not sent again");
     }

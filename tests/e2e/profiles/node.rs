@@ -8,7 +8,7 @@ use super::{passed, under};
 
 expected!(
     not_on[ORDINARY_6_12],
-    "Node alone would double this guest's disk, and takes an emulated processor long to start: \
+    "Node alone would double this guest's disk, and takes an emulated CPU long to start: \
      on 6.12 programs"
 );
 

@@ -71,7 +71,7 @@ with zipfile.ZipFile('answer-1.0-py3-none-any.whl', 'w') as wheel:
 expected!(
     an_environment_of_the_workspace_with_pips_packages_passes,
     pip_installs_inside_from_a_file: not_on [ORDINARY_6_12],
-    "pip takes an emulated processor long; an environment without it is made here: on 6.12 \
+    "pip takes an emulated CPU long; an environment without it is made here: on 6.12 \
      programs"
 );
 expected!(
@@ -145,7 +145,7 @@ print(open('plot.png', 'rb').read(8))";
     );
 }
 
-/// OpenBLAS asks for memory near a processor. Where that lies is the host's to decide, and no news.
+/// OpenBLAS asks for memory near a CPU. Where that lies is the host's to decide, and no news.
 #[test]
 fn what_numpy_asks_about_memory_is_not_worth_a_row() {
     let program = "import numpy; print(numpy.linalg.solve(numpy.eye(3) * 2, numpy.ones(3)))";

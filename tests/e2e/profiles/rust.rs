@@ -101,7 +101,7 @@ fn package() -> Run {
 
 expected!(
     six_programs_are_compiled_and_run: not_on [PROGRAMS_6_12],
-    "six programs take an emulated processor long to compile; one is"
+    "six programs take an emulated CPU long to compile; one is"
 );
 expected!(
     six_programs_are_compiled_and_run, a_heap_over_the_limit_is_its_parent_s_to_handle: at_night,

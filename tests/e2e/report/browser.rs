@@ -10,7 +10,7 @@ use super::{Told, render, text, told};
 
 expected!(
     not_on[PROGRAMS_6_12],
-    "a browser would take an emulated processor longer than a test may, and shows what is \
+    "a browser would take an emulated CPU longer than a test may, and shows what is \
      rendered without a jail"
 );
 

@@ -211,7 +211,7 @@ fn memory_of_a_run_is_at_most_its_caller_s_group_s() {
 }
 
 #[test]
-fn tasks_and_processors_of_a_run_are_at_most_its_caller_s_group_s() {
+fn tasks_and_cpus_of_a_run_are_at_most_its_caller_s_group_s() {
     let service = Service::start("");
     let tasks = CallerGroups::new("pids", "pids");
     let file = tasks.limit(("pids.max", "pids.max"), "9");
@@ -238,11 +238,11 @@ fn tasks_and_processors_of_a_run_are_at_most_its_caller_s_group_s() {
     }
 }
 
-// Elsewhere guests have one processor, of which nobody can be held to the first.
+// Elsewhere guests have one CPU, of which nobody can be held to the first.
 expected!(a_cpuset_of_the_caller_s_holds_at_the_start_alone: on [SYSTEMD_6_12]);
 
-/// Groups of a caller's that hold it to the first processor, and the line by which it enters them.
-fn on_the_first_processor(name: &str) -> (CallerGroups, String) {
+/// Groups of a caller's that hold it to the first CPU, and the line by which it enters them.
+fn on_the_first_cpu(name: &str) -> (CallerGroups, String) {
     let groups = CallerGroups::new("cpuset", name);
     let mut places = vec![groups.top.clone()];
     if groups.is_v1 {
@@ -260,7 +260,7 @@ fn on_the_first_processor(name: &str) -> (CallerGroups, String) {
 #[test]
 fn a_cpuset_of_the_caller_s_holds_at_the_start_alone() {
     let service = Service::start("");
-    let (_groups, enter) = on_the_first_processor("cpuset");
+    let (_groups, enter) = on_the_first_cpu("cpuset");
     let asks = "nproc; taskset -p -c 1 $$ > /dev/null 2>&1 && echo moved || echo held";
     let own = format!("({asks}) >&2");
     let told = called(&service, "", (&enter, &own), asks);
@@ -275,7 +275,7 @@ fn a_cpuset_of_the_caller_s_holds_at_the_start_alone() {
 #[test]
 fn no_group_and_no_real_time_class_of_the_caller_s_is_its_run_s() {
     let service = Service::start("");
-    let (groups, mut enter) = on_the_first_processor("none");
+    let (groups, mut enter) = on_the_first_cpu("none");
     let more = ["cpu", "blkio"].map(|name| groups.is_v1.then(|| CallerGroups::new(name, "none")));
     enter.extend(more.iter().flatten().map(CallerGroups::enter));
     let name = format!("callers-none-{}", std::process::id());

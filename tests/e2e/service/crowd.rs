@@ -29,7 +29,7 @@ expected!(
 expected!(
     four_endless_loops_leave_who_behaves_its_turn,
     a_hundred_endless_loops_leave_who_behaves_its_turn: not_on [ORDINARY_6_12],
-    "one emulated processor, whose times say nothing of a host's"
+    "one emulated CPU, whose times say nothing of a host's"
 );
 expected!(
     ten_thousand_connections_that_are_held_keep_nobody_out: not_on [ORDINARY_6_12],
@@ -87,7 +87,7 @@ fn count(service: &Service, event: &str) -> usize {
     log.filter(|line| line["event"] == event).count()
 }
 
-/// A number of callers whose programs never end and take every processor, beside one that behaves.
+/// A number of callers whose programs never end and take every CPU, beside one that behaves.
 fn endless_loops(callers: usize, runs: usize) {
     let service = Service::start("queue = 200\n[limits]\ncpu = \"400%\"\n");
     let alone = who_behaves(&service, runs);

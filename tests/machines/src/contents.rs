@@ -240,7 +240,7 @@ pub fn compiled_modules(source: &Path) -> Vec<PathBuf> {
 const RUST_PROGRAMS: [&str; 3] = ["cargo", "rustc", "rustdoc"];
 
 /// The files of the compiler of Rust that builds this checkout, as (place in the guest, file of the
-/// host): the compiler, cargo, what tests the examples in comments, and the libraries for this processor.
+/// host): the compiler, cargo, what tests the examples in comments, and the libraries for this CPU.
 pub fn rust_files() -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut rustc = Command::new("rustc");
     rustc

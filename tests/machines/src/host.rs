@@ -18,7 +18,7 @@ const TOLD: [&str; 3] = ["monitor-tier", "monitor", "default-profile"];
 
 /// Runs every end-to-end test and every test of the monitor here. All of them must pass.
 pub fn run(turnkey: &Path) -> Result<Ran> {
-    setup::ensure_nextest()?;
+    setup::NEXTEST.ensure()?;
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let mut ran = Ran {
         kernel: release.trim().to_owned(),

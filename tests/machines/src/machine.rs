@@ -26,8 +26,8 @@ pub struct Parts<'a> {
     pub command_line: &'a str,
     /// The machine's memory.
     pub megabytes: u32,
-    /// The number of its processors.
-    pub processors: u32,
+    /// The number of its CPUs.
+    pub cpus: u32,
     /// The file that keeps the console's text.
     pub console: &'a Path,
     /// The time that it may run, in the host's time.
@@ -37,7 +37,7 @@ pub struct Parts<'a> {
 /// No KVM, on purpose: the same machine everywhere, and a clock that counts instructions. Sleeping
 /// costs nothing, and what a test measures does not depend on how busy the host is.
 ///
-/// A single processor, unless the machine says otherwise: two are emulated by one thread all the same, and with a clock that counts
+/// A single CPU, unless the machine says otherwise: two are emulated by one thread all the same, and with a clock that counts
 /// instructions 6.1 never gets its second one up. `thread=multi` corrupts memory under QEMU 7.2.
 const MACHINE: &[&str] = &[
     "-accel",
@@ -61,7 +61,7 @@ const MACHINE: &[&str] = &[
 ];
 
 /// Switches of the kernel that make every fault of its own a panic, and a panic the end of the machine. The rest saves
-/// work that an emulated processor is slow at and no test depends on.
+/// work that an emulated CPU is slow at and no test depends on.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic softlockup_panic=1 \
     sysctl.kernel.hung_task_panic=1 mitigations=off no5lvl";
 
@@ -132,7 +132,7 @@ fn command(parts: &Parts) -> Command {
     let line = format!("{COMMAND_LINE} {}", parts.command_line);
     qemu.args(MACHINE)
         .args(["-m", &parts.megabytes.to_string()])
-        .args(["-smp", &parts.processors.to_string()])
+        .args(["-smp", &parts.cpus.to_string()])
         .arg("-kernel")
         .arg(parts.kernel)
         .arg("-initrd")

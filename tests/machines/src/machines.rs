@@ -30,8 +30,8 @@ pub struct Machine {
     pub copies: usize,
     /// The machine's memory.
     pub megabytes: u32,
-    /// The number of its processors.
-    pub processors: u32,
+    /// The number of its CPUs.
+    pub cpus: u32,
     /// The reason why it is booted only when it is named; `None`: always.
     pub only_named: Option<&'static str>,
 }
@@ -95,8 +95,8 @@ pub const BOOTS: &[&Boot] = &[
 /// The memory of an ordinary machine, in megabytes.
 const MEMORY: u32 = 1024;
 
-/// The processors of an ordinary machine.
-const PROCESSORS: u32 = 1;
+/// The CPUs of an ordinary machine.
+const CPUS: u32 = 1;
 
 /// Every machine of `cargo xtask vm`.
 pub const MACHINES: &[Machine] = &[
@@ -106,7 +106,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some("other machines have its tests, and more"),
     },
     Machine {
@@ -115,7 +115,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -124,7 +124,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -133,7 +133,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some("it is for who changes what is told; another machine has a short run"),
     },
     Machine {
@@ -143,7 +143,7 @@ pub const MACHINES: &[Machine] = &[
         copies: 1,
         // A process takes some thirty kilobytes of the kernel's memory.
         megabytes: 6144,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -153,7 +153,7 @@ pub const MACHINES: &[Machine] = &[
         copies: 1,
         megabytes: MEMORY,
         // Where a test says which of them a program may have.
-        processors: 2,
+        cpus: 2,
         only_named: None,
     },
     Machine {
@@ -162,7 +162,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &PACKAGED,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -171,7 +171,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 2,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -180,7 +180,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -189,7 +189,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -198,7 +198,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -207,7 +207,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -216,7 +216,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -225,7 +225,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -234,7 +234,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -243,7 +243,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: None,
     },
     Machine {
@@ -252,7 +252,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &PROGRAMS,
         copies: 2,
         megabytes: 3072,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some(TAKES_LONG),
     },
     Machine {
@@ -261,7 +261,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some(CHANGES),
     },
     Machine {
@@ -270,7 +270,7 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some(CHANGES),
     },
     Machine {
@@ -279,12 +279,12 @@ pub const MACHINES: &[Machine] = &[
         disk: &ORDINARY,
         copies: 1,
         megabytes: MEMORY,
-        processors: PROCESSORS,
+        cpus: CPUS,
         only_named: Some(CHANGES),
     },
 ];
 
-const TAKES_LONG: &str = "interpreters and compilers take an emulated processor most of an hour";
+const TAKES_LONG: &str = "interpreters and compilers take an emulated CPU most of an hour";
 
 const CHANGES: &str = "the kernel is another one from week to week, and no change of ours";
 

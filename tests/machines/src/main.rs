@@ -317,7 +317,7 @@ fn jobs<'a>(
     Ok(jobs)
 }
 
-/// As many machines at a time as the host has processors: each keeps one of them busy.
+/// As many machines at a time as the host has CPUs: each keeps one of them busy.
 fn run_jobs(
     jobs: VecDeque<Job>,
     kernels: &BTreeMap<&str, Kernel>,
@@ -355,7 +355,7 @@ fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<
         swap: &disks.swap,
         command_line: job.machine.boot.command_line,
         megabytes: job.machine.megabytes,
-        processors: job.machine.processors,
+        cpus: job.machine.cpus,
         console: &job.console,
         at_most: match job.machine.only_named {
             None => watch::TOGETHER,

@@ -86,7 +86,7 @@ impl Watch {
 
     /// Takes a line of the kernel's console.
     pub fn read_console(&mut self, line: &str) {
-        // The command line makes a panic of every oops, of a task that hangs and of a processor
+        // The command line makes a panic of every oops, of a task that hangs and of a CPU
         // that is stuck, so that one mark tells them all.
         if self.panic.is_none() && line.contains("Kernel panic - not syncing") {
             self.panic = Some(line.trim().to_owned());

@@ -54,8 +54,8 @@ pub struct AttachArguments {
     /// Processes and threads of the group; restored likewise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pids: Option<u32>,
-    /// Processors for the group, such as 1.5; restored likewise
-    #[arg(long, value_name = "N", value_parser = turnkey_supervisor::attachment::limits::processors)]
+    /// CPUs for the group, such as 1.5; restored likewise
+    #[arg(long, value_name = "N", value_parser = turnkey_supervisor::attachment::limits::cpus)]
     pub cpus: Option<f64>,
     /// The process of --pid is a runtime's, which has not started its program: as if it were not there yet
     #[arg(long, hide = true, requires = "pid")]

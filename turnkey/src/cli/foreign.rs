@@ -11,7 +11,7 @@ const TABLE: &[Row] = &[
     (&["--timeout", "--time-limit", "--max-time", "--deadline"], Some("--wall 30s"), "ends the run after that time, --cpu-time after that much computing"),
     (&["-m", "--mem", "--mem-limit", "--memory-limit", "--max-memory"], Some("--memory 512M"), "is the limit of memory"),
     (&["--memory-swap"], Some("--swap 512M"), "is the limit of swap, beside --memory"),
-    (&["--cpus", "--cpu-quota", "--cpu-shares"], Some("--cpu 200%"), "is the time of two processors"),
+    (&["--cpus", "--cpu-quota", "--cpu-shares"], Some("--cpu 200%"), "is the time of two CPUs"),
     (&["--pids-limit", "--max-procs"], Some("--pids 100"), "is the limit of processes and threads"),
     (&["--ulimit", "--rlimit"], Some("--open-files 1024"), "is one of the limits; --file-size, --pids, --memory and --cpu-time are others"),
     (&["-v", "--volume", "--mount", "--bind", "--allow-read", "--ro-bind"], Some("--read /data"), "shows a path of the host at the same path; --write /data lets it be changed, too"),

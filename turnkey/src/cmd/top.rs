@@ -17,7 +17,7 @@ use crate::output;
 
 /// The longest time that runs may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// The time between the two looks that a share of the processor takes.
+/// The time between the two looks that a share of the CPU takes.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// Shows the runs.
@@ -60,7 +60,7 @@ struct TopRun {
     uid: u32,
     /// The process of its turnkey. The kernel tells it: a run could name anybody's, which is then ended in its place.
     pid: u32,
-    /// The part of one processor, since the look before; of the whole life at the first look.
+    /// The part of one CPU, since the look before; of the whole life at the first look.
     cpu_percent: Option<f64>,
     #[serde(flatten)]
     state: LiveState,
@@ -69,7 +69,7 @@ struct TopRun {
 /// Looks at the runs, each of which knows what the one before saw.
 #[derive(Default)]
 struct Looks {
-    /// Age and processor time of each run then, in seconds.
+    /// Age and CPU time of each run then, in seconds.
     before: BTreeMap<String, (f64, f64)>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_a_processor_is_that_since_the_look_before() {
+    fn the_share_of_a_cpu_is_that_since_the_look_before() {
         let mut looks = Looks::default();
         assert_eq!(
             looks.run((0, 7), told("a", 10.0, 5.0)).cpu_percent,

@@ -1,11 +1,11 @@
 //! One build of the BPF programs.
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use super::stage;
 use super::toolchain::Toolchain;
@@ -14,19 +14,9 @@ use crate::{command, workspace};
 
 const TARGET: &str = "bpfel-unknown-none";
 
-/// Builds the programs of the checkout at `root` in `folder`, and returns the object
+/// Builds the programs of the checkout at `root` in `folder`, as a change of their copy makes them, and returns the object
 /// without debugging information. `features` are those of the programs.
 pub fn compile(
-    root: &Path,
-    folder: &Path,
-    toolchain: &Toolchain,
-    features: &[&str],
-) -> Result<Vec<u8>> {
-    compile_changed(root, folder, toolchain, features, |_| Ok(()))
-}
-
-/// The same, of sources that are changed in their copy.
-pub fn compile_changed(
     root: &Path,
     folder: &Path,
     toolchain: &Toolchain,
@@ -53,7 +43,7 @@ fn without_debugging(root: &Path, object: &Path, to: &Path) -> Result<Vec<u8>> {
         .args([object, to])
         .current_dir(root);
     command::check(&mut strip)?;
-    fs::read(to).with_context(|| format!("cannot read {}", to.display()))
+    Ok(fs::read(to)?)
 }
 
 fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {
@@ -96,12 +86,12 @@ fn remapping(stage: &Path, toolchain: &Toolchain) -> Result<String> {
     let cargo_home = command::cargo_home().context("there is no home folder")?;
     let library = toolchain.sysroot.join("lib/rustlib/src/rust");
     let mut places = vec![
-        (real(stage)?, "/turnkey"),
+        (fs::canonicalize(stage)?, "/turnkey"),
         (cargo_home.join("registry/src"), "/crates"),
-        (real(&library)?, "/rust"),
+        (fs::canonicalize(&library)?, "/rust"),
         (library, "/rust"),
     ];
-    if let Ok(real_home) = real(&cargo_home) {
+    if let Ok(real_home) = fs::canonicalize(&cargo_home) {
         places.push((real_home.join("registry/src"), "/crates"));
     }
     let flags = places
@@ -109,10 +99,6 @@ fn remapping(stage: &Path, toolchain: &Toolchain) -> Result<String> {
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     let flags = toml::Value::Array(flags.map(toml::Value::String).collect());
     Ok(format!("target.{TARGET}.rustflags={flags}"))
-}
-
-fn real(path: &Path) -> Result<PathBuf> {
-    fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
 }
 
 /// bpf-linker may lie where cargo installs programs and nobody put that folder on the path.

@@ -1,10 +1,10 @@
 //! The lock file beside the object: what it was made of and with.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::sources;
@@ -64,16 +64,14 @@ impl Lock {
 
     /// Reads a lock file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::read_to_string(path)?;
         toml::from_str(&text).with_context(|| format!("{} is no lock file", path.display()))
     }
 
     /// Writes it.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = toml::to_string(self).context("cannot render the lock")?;
-        fs::write(path, format!("{HEADER}{text}"))
-            .with_context(|| format!("cannot write {}", path.display()))
+        Ok(fs::write(path, format!("{HEADER}{text}"))?)
     }
 
     /// Fails with what to do when sources or object are not the recorded ones.

@@ -1,10 +1,10 @@
 //! The source files that the BPF object is made of, and their digest.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fs_err as fs;
 use sha2::{Digest, Sha256};
 
 /// Single files. The manifest of the workspace is left out: it changes with every dependency of
@@ -30,12 +30,10 @@ pub fn list(root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let full = root.join(folder);
-    let unreadable = || format!("cannot list {}", full.display());
-    for entry in fs::read_dir(&full).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
         let path = folder.join(entry.file_name());
-        if entry.file_type().with_context(unreadable)?.is_dir() {
+        if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
         } else {
             files.push(path);
@@ -48,8 +46,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 pub fn digest(root: &Path) -> Result<String> {
     let mut hasher = Sha256::new();
     for file in list(root)? {
-        let content = fs::read(root.join(&file))
-            .with_context(|| format!("cannot read {}", file.display()))?;
+        let content = fs::read(root.join(&file))?;
         hasher.update(file.as_os_str().as_encoded_bytes());
         // The zero and the length keep one file's end from passing for the next one's start.
         hasher.update([0]);

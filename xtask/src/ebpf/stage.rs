@@ -4,10 +4,10 @@
 //! for a package inside it, absolute for one outside. `abi` lies outside the workspace of
 //! `monitor-ebpf`, so in the copy it moves inside.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use toml::{Table, Value};
 
 use super::sources;
@@ -15,11 +15,12 @@ use super::sources;
 /// Fills `folder`, which is emptied first, with the sources in their other layout.
 pub fn fill(root: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+        fs::remove_dir_all(folder)?;
     }
     for file in sources::list(root)? {
         let target = folder.join(place(&file));
-        copy(&root.join(&file), &target)?;
+        fs::create_dir_all(target.parent().context("a source file is in a folder")?)?;
+        fs::copy(root.join(&file), target)?;
     }
     let of_root = read(&root.join("Cargo.toml"))?;
     edit(&folder.join("Cargo.toml"), |manifest| {
@@ -28,6 +29,7 @@ pub fn fill(root: &Path, folder: &Path) -> Result<()> {
     edit(&folder.join("abi/Cargo.toml"), |manifest| {
         // Inside the workspace its tests would have to be in the lock file.
         manifest.remove("dev-dependencies");
+        Ok(())
     })
 }
 
@@ -36,56 +38,36 @@ fn place(file: &Path) -> PathBuf {
     file.strip_prefix("monitor-ebpf").unwrap_or(file).to_owned()
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let failed = || format!("cannot copy {} to {}", from.display(), to.display());
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).with_context(failed)?;
-    }
-    fs::copy(from, to).with_context(failed)?;
-    Ok(())
-}
-
-fn edit(path: &Path, change: impl FnOnce(&mut Table)) -> Result<()> {
+fn edit(path: &Path, change: impl FnOnce(&mut Table) -> Result<()>) -> Result<()> {
     let mut manifest = read(path)?;
-    change(&mut manifest);
+    change(&mut manifest)?;
     let text = toml::to_string(&manifest).context("cannot render a manifest")?;
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    Ok(fs::write(path, text)?)
 }
 
 fn read(path: &Path) -> Result<Table> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = fs::read_to_string(path)?;
     text.parse()
         .with_context(|| format!("{} is no manifest", path.display()))
 }
 
 /// Points the dependency at its new place, and brings what `abi` inherits from its own workspace.
-fn move_abi_inside(manifest: &mut Table, of_root: &Table) {
-    if let Some(dependency) = table(manifest, "dependencies").get_mut("turnkey-abi")
-        && let Some(dependency) = dependency.as_table_mut()
-    {
-        dependency.insert("path".to_owned(), Value::from("abi"));
-    }
-    let workspace = table(manifest, "workspace");
+fn move_abi_inside(manifest: &mut Table, of_root: &Table) -> Result<()> {
+    let abi = manifest
+        .get_mut("dependencies")
+        .and_then(|all| all.get_mut("turnkey-abi"));
+    let abi = abi
+        .and_then(Value::as_table_mut)
+        .context("no dependency on turnkey-abi")?;
+    abi.insert("path".to_owned(), Value::from("abi"));
+    let workspace = manifest.get_mut("workspace").and_then(Value::as_table_mut);
+    let workspace = workspace.context("no workspace")?;
     for key in ["package", "lints"] {
-        let inherited = of_root.get("workspace").and_then(|it| it.get(key));
-        if let Some(inherited) = inherited
-            && !workspace.contains_key(key)
-        {
-            workspace.insert(key.to_owned(), inherited.clone());
+        if let Some(inherited) = of_root.get("workspace").and_then(|it| it.get(key)) {
+            workspace.entry(key).or_insert_with(|| inherited.clone());
         }
     }
-}
-
-/// The table under `key`, made when it is not there.
-fn table<'manifest>(manifest: &'manifest mut Table, key: &str) -> &'manifest mut Table {
-    let value = manifest
-        .entry(key)
-        .or_insert_with(|| Value::Table(Table::new()));
-    if !value.is_table() {
-        *value = Value::Table(Table::new());
-    }
-    value.as_table_mut().expect("it was just made one")
+    Ok(())
 }
 
 #[cfg(test)]
@@ -102,7 +84,7 @@ mod tests {
             "[workspace.package]\nedition = '2024'\n[workspace.dependencies]\nx = '1'\n"
                 .parse()
                 .expect("a manifest");
-        move_abi_inside(&mut manifest, &of_root);
+        move_abi_inside(&mut manifest, &of_root).expect("it moves");
         assert_eq!(
             manifest["dependencies"]["turnkey-abi"]["path"],
             Value::from("abi")
@@ -117,8 +99,9 @@ mod tests {
     #[test]
     fn what_was_left_by_an_earlier_copy_is_gone() {
         let root = sources::tests::fixture();
+        let least = "[workspace]\n[dependencies]\nturnkey-abi = { path = '../abi' }\n";
         for manifest in ["Cargo.toml", "abi/Cargo.toml", "monitor-ebpf/Cargo.toml"] {
-            fs::write(root.path().join(manifest), "").expect("a manifest");
+            fs::write(root.path().join(manifest), least).expect("a manifest");
         }
         let folder = root.path().join("copy");
         fs::create_dir(&folder).expect("a folder");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::lock::Identity;
 use crate::command;
@@ -45,10 +45,7 @@ pub fn choose(recorded: Option<&Identity>) -> Result<Toolchain> {
     if let Some(toolchain) = recorded.and_then(find) {
         return Ok(toolchain);
     }
-    match toolchains().next() {
-        Some(toolchain) => Ok(toolchain),
-        None => bail!("{HOW_TO_GET_ONE}"),
-    }
+    toolchains().next().context(HOW_TO_GET_ONE)
 }
 
 /// For messages: what is present instead of the toolchain one looked for.

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::command;
+use crate::command::{self, shown};
 
 /// A program of crates.io.
-struct CargoProgram {
+pub struct CargoProgram {
     name: &'static str,
     /// The version that was tried. One that is already there is left alone, whatever its version.
     version: &'static str,
@@ -16,7 +16,7 @@ struct CargoProgram {
 }
 
 /// The test runner: one process per test, because confinement cannot be undone.
-const NEXTEST: CargoProgram = CargoProgram {
+pub const NEXTEST: CargoProgram = CargoProgram {
     name: "cargo-nextest",
     version: "0.9.151",
     // Unoptimised it builds in less than half the time, and it spends its life waiting for tests.
@@ -25,54 +25,36 @@ const NEXTEST: CargoProgram = CargoProgram {
 };
 
 /// Links LLVM bitcode to a BPF object.
-const BPF_LINKER: CargoProgram = CargoProgram {
+pub const BPF_LINKER: CargoProgram = CargoProgram {
     name: "bpf-linker",
     version: "0.13.0",
     options: &["--no-default-features", "--features", "llvm-22"],
     environment: &[("LLVM_PREFIX", "/usr/lib/llvm-22")],
 };
 
-/// Sees to it that `cargo nextest` works.
-pub fn ensure_nextest() -> Result<()> {
-    NEXTEST.ensure()
-}
-
-/// True when `bpf-linker` is there.
-pub fn has_bpf_linker() -> bool {
-    BPF_LINKER.is_there()
-}
-
-/// Sees to it that `bpf-linker` is there.
-pub fn ensure_bpf_linker() -> Result<()> {
-    BPF_LINKER.ensure()
-}
-
 /// For each that is missing, the command that installs it.
 pub fn advice(with_ebpf: bool) -> Vec<String> {
-    let wanted: &[CargoProgram] = if with_ebpf {
-        &[NEXTEST, BPF_LINKER]
-    } else {
-        &[NEXTEST]
+    let wanted = [NEXTEST, BPF_LINKER].into_iter();
+    let wanted = wanted.take(if with_ebpf { 2 } else { 1 });
+    let missing = wanted.filter(|program| !program.is_there());
+    let advice = |it: CargoProgram| {
+        format!(
+            "missing: {}. Install it with: {}",
+            it.name,
+            shown(&it.installation())
+        )
     };
-    wanted
-        .iter()
-        .filter(|program| !program.is_there())
-        .map(|program| {
-            format!(
-                "missing: {}. Install it with: {}",
-                program.name,
-                program.line()
-            )
-        })
-        .collect()
+    missing.map(advice).collect()
 }
 
 impl CargoProgram {
-    fn is_there(&self) -> bool {
+    /// True when it is installed.
+    pub fn is_there(&self) -> bool {
         command::find_program(self.name).is_some()
     }
 
-    fn ensure(&self) -> Result<()> {
+    /// Sees to it that it is there.
+    pub fn ensure(&self) -> Result<()> {
         if self.is_there() {
             return Ok(());
         }
@@ -90,21 +72,6 @@ impl CargoProgram {
             .env_remove("CARGO_TARGET_DIR");
         install
     }
-
-    /// The installation as one would type it.
-    fn line(&self) -> String {
-        let environment = self
-            .environment
-            .iter()
-            .map(|(name, value)| format!("{name}={value} "));
-        let options = self.options.join(" ");
-        format!(
-            "{}cargo install {} --version {} --locked {options}",
-            environment.collect::<String>(),
-            self.name,
-            self.version,
-        )
-    }
 }
 
 #[cfg(test)]
@@ -114,7 +81,7 @@ mod tests {
     #[test]
     fn line_is_what_one_would_type() {
         assert_eq!(
-            BPF_LINKER.line(),
+            shown(&BPF_LINKER.installation()),
             "LLVM_PREFIX=/usr/lib/llvm-22 cargo install bpf-linker --version 0.13.0 --locked \
              --no-default-features --features llvm-22"
         );

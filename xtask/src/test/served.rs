@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::{Listing, loaded_once, nextest};
+use crate::expectations::{filter_of, is_of};
 use crate::workspace;
 
 /// The variable by which the harness of the tests has every run made so.
@@ -33,9 +34,7 @@ struct UnservedReason {
 
 impl Unserved {
     fn read() -> Result<Unserved> {
-        let path = workspace::root().join(LIST);
-        let text = std::fs::read_to_string(&path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs_err::read_to_string(workspace::root().join(LIST))?;
         toml::from_str(&text).with_context(|| format!("cannot read {LIST}"))
     }
 
@@ -45,7 +44,7 @@ impl Unserved {
     }
 
     fn has(&self, test: &str) -> bool {
-        self.names().any(|name| is_meant(name, test))
+        self.names().any(|name| is_of(name, test))
     }
 
     /// Requires a reason behind each, and tests that there are.
@@ -54,17 +53,10 @@ impl Unserved {
             ensure!(!reason.why.is_empty(), "{LIST}: a reason says nothing");
         }
         for name in self.names() {
-            let is_there = tests.iter().any(|test| is_meant(name, test));
+            let is_there = tests.iter().any(|test| is_of(name, test));
             ensure!(is_there, "{LIST} names {name}, which is no test");
         }
         Ok(())
-    }
-}
-
-fn is_meant(name: &str, test: &str) -> bool {
-    match name.ends_with("::") {
-        true => test.starts_with(name),
-        false => test == name,
     }
 }
 
@@ -80,13 +72,7 @@ pub fn run(turnkey: &Path, listing: &Listing) -> Result<()> {
         "{wanted} of {} end-to-end tests with every run by a service; {LIST} says why not the others",
         tests.len()
     );
-    let left_out: Vec<String> = unserved
-        .names()
-        .map(|name| match name.ends_with("::") {
-            true => format!("test(/^{name}/)"),
-            false => format!("test(={name})"),
-        })
-        .collect();
+    let left_out: Vec<String> = unserved.names().map(filter_of).collect();
     let mut nextest = nextest(turnkey, "run");
     let filter = format!("binary({BINARY}) & not ({})", left_out.join(" | "));
     nextest.env(VARIABLE, "1").args(["--filter-expr", &filter]);

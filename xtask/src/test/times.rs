@@ -1,7 +1,6 @@
 //! The time that each part of `cargo xtask test` took at its last call, for the people who wait for the next.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -34,20 +33,15 @@ impl Times {
 
     /// A hint for a line about a part.
     pub fn last(&self, part: &str) -> String {
-        match self.last.get(part) {
-            Some(seconds) => format!(": {seconds} s the last time"),
-            None => String::new(),
-        }
+        let last = self.last.get(part);
+        last.map_or_else(String::new, |last| format!(": {last} s the last time"))
     }
 
     /// The times of this call, for its end.
     pub fn told(&self) -> String {
-        self.now
-            .iter()
-            .fold("took".to_owned(), |mut text, (part, seconds)| {
-                let _ = write!(text, " {part} {seconds} s;");
-                text
-            })
+        let parts = self.now.iter();
+        let parts = parts.map(|(part, seconds)| format!("{part} {seconds} s"));
+        format!("took {}", parts.collect::<Vec<_>>().join(", "))
     }
 
     /// Leaves them for the next call.

@@ -17,17 +17,8 @@ const SECURITY: &str = "SECURITY.md";
 const DAILY: &str = "docs/daily-use.md";
 
 /// Code of SECURITY.md which is something else.
-const OTHER_CODE: [&str; 9] = [
-    "core_pattern",
-    "max_running_per_user",
-    "memory_peak_bytes",
-    "mount_setattr",
-    "no_new_privs",
-    "pivot_root",
-    "same_file",
-    "uid_map",
-    "user_allow_other",
-];
+const OTHER_CODE: &str = "core_pattern max_running_per_user memory_peak_bytes mount_setattr \
+                          no_new_privs pivot_root same_file uid_map user_allow_other";
 
 /// Finds names of tests which no test has.
 pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
@@ -41,7 +32,7 @@ pub fn check(files: &[TextFile]) -> Result<Vec<TidyProblem>> {
             let names = code.captures_iter(text).map(|code| code.extract());
             for (_, [name]) in names {
                 let means_a_test = match is_security {
-                    true => !OTHER_CODE.contains(&name),
+                    true => OTHER_CODE.split(' ').all(|code| code != name),
                     false if is_daily && name.contains("::") => true,
                     false => name.ends_with('…') || number.is_match(name),
                 };

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::TidyProblem;
+use super::{FIRST, OTHERS, TidyProblem, cargo};
 use crate::command;
 
 /// The content of crates.toml.
@@ -28,27 +28,14 @@ struct CrateRule {
     for_tests: bool,
 }
 
-/// The workspaces: the BPF programs are built for another target by another compiler, the fuzzer
-/// with other flags, and for the lab nobody waits who does not measure.
-const MANIFESTS: [&str; 4] = [
-    "Cargo.toml",
-    "fuzz/Cargo.toml",
-    "lab/Cargo.toml",
-    "monitor-ebpf/Cargo.toml",
-];
-
 /// Finds arrows that point up or sideways.
 pub fn check(root: &Path) -> Result<Vec<TidyProblem>> {
     let table = CrateTable::read()?;
     let mut problems = Vec::new();
     let mut seen = Vec::new();
-    for manifest in MANIFESTS {
-        let mut metadata = command::cargo();
-        metadata
-            .args(["metadata", "--no-deps", "--format-version", "1"])
-            .args(["--manifest-path", manifest])
-            .current_dir(root);
-        let text = command::output(&mut metadata)?;
+    for manifest in [&[FIRST], &OTHERS[..]].concat() {
+        let mut metadata = cargo("metadata --no-deps --format-version 1", manifest);
+        let text = command::output(metadata.current_dir(root))?;
         let metadata: Metadata =
             serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")?;
         for package in metadata.packages {

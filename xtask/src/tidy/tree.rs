@@ -1,10 +1,10 @@
 //! The files that the rules are about: what git tracks or would track.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use crate::command;
 
@@ -19,10 +19,8 @@ pub struct TextFile {
 impl TextFile {
     /// True when its name ends like this.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
-        self.path
-            .extension()
-            .and_then(|extension| extension.to_str())
-            .is_some_and(|extension| extensions.contains(&extension))
+        let own = self.path.extension();
+        own.is_some_and(|own| extensions.iter().any(|one| own == *one))
     }
 
     /// For fixtures.
@@ -39,14 +37,8 @@ impl TextFile {
 /// are not text: the BPF object is one.
 pub fn tracked(root: &Path) -> Result<Vec<TextFile>> {
     let mut list = Command::new("git");
-    list.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ])
-    .current_dir(root);
+    list.args("ls-files -z --cached --others --exclude-standard".split(' '))
+        .current_dir(root);
     let listed = command::output(&mut list).context("tidy looks at what git tracks")?;
     let mut files = Vec::new();
     for name in listed.split_terminator('\0') {
@@ -56,8 +48,7 @@ pub fn tracked(root: &Path) -> Result<Vec<TextFile>> {
         if !full.symlink_metadata().is_ok_and(|file| file.is_file()) {
             continue;
         }
-        let bytes = fs::read(&full).with_context(|| format!("cannot read {name}"))?;
-        if let Ok(text) = String::from_utf8(bytes) {
+        if let Ok(text) = String::from_utf8(fs::read(&full)?) {
             files.push(TextFile { path, text });
         }
     }

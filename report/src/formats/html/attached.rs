@@ -1,9 +1,9 @@
 //! The group that was attached to: since when, what was there before, what limits it, and what a jail would have given.
 
 use super::markup::{Markup, element_with, say};
-use crate::limit::seconds;
 use crate::model::{Attachment, FoundProcess, Report};
 use crate::terminal::attached::{limit, name};
+use crate::units::seconds;
 
 /// The attachment; nothing for a run.
 pub fn section(report: &Report) -> Markup {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::super::{command_line, status_word, verdict_word};
 use super::markup::{Markup, element_with, say};
 use super::section;
-use crate::limit::{seconds, size};
 use crate::model::{Layer, Report, ServedFor, Verdict};
 use crate::terminal;
+use crate::units::{seconds, size};
 
 /// The verdict, in a word and in a sentence.
 pub fn banner(report: &Report) -> Markup {
@@ -157,7 +157,7 @@ fn used(report: &Report) -> Vec<Used> {
         shown: used.to_string(),
         limit: limit.map(|limit| (float(limit), limit.to_string())),
     };
-    let processor = usage.user_seconds.zip(usage.system_seconds);
+    let cpu = usage.user_seconds.zip(usage.system_seconds);
     let output = [&report.stdout, &report.stderr].map(|it| it.as_ref().map(|it| it.bytes));
     let output = output[0]
         .zip(output[1])
@@ -168,9 +168,7 @@ fn used(report: &Report) -> Vec<Used> {
             usage.wall_seconds,
             limits.map(|it| it.wall_seconds),
         )),
-        processor.map(|(user, system)| {
-            time("Processor", user + system, limits.map(|it| it.cpu_seconds))
-        }),
+        cpu.map(|(user, system)| time("CPU", user + system, limits.map(|it| it.cpu_seconds))),
         usage
             .memory_peak_bytes
             .map(|it| bytes("Memory, peak", it, limits.map(|it| it.memory_bytes))),

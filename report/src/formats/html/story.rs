@@ -3,8 +3,8 @@
 use super::super::title;
 use super::markup::{Markup, element_with, say};
 use super::{severity, time_of_day};
-use crate::limit::size;
 use crate::model::{Finding, Report, Violation};
+use crate::units::size;
 
 use crate::terminal::{self, meant};
 use crate::unknown;

@@ -1,4 +1,4 @@
-//! Tells whether the kernel takes the processor from a task that is in one of the monitor's
+//! Tells whether the kernel takes the CPU from a task that is in one of the monitor's
 //! programs, and leaves the program out for the next task that comes to it there.
 
 use turnkey_monitor::interrupts_tracepoints;

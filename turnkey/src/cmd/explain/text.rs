@@ -319,7 +319,7 @@ fn supervisor(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("turnkey itself ends the run after", out)?;
     field("wall clock", &format!("{} s", ends.wall_seconds), out)?;
     field(
-        "processor",
+        "CPU",
         &format!("{} s, of the whole tree", ends.cpu_seconds),
         out,
     )?;

@@ -56,7 +56,7 @@ struct OciConditions {
 }
 
 impl OciConditions {
-    fn names_this_processor(&self) -> bool {
+    fn names_this_cpu(&self) -> bool {
         let names = ["amd64", "x86_64"];
         self.arches
             .iter()
@@ -65,18 +65,18 @@ impl OciConditions {
 }
 
 impl OciEntry {
-    /// True when the entry speaks of a program on this processor without any capability, which is
+    /// True when the entry speaks of a program on this CPU without any capability, which is
     /// what a jail holds. Every kernel that turnkey runs on is newer than those that such files ask
     /// for.
     fn applies(&self) -> bool {
         let wanted = |conditions: &OciConditions| {
             conditions.caps.is_empty()
-                && (conditions.arches.is_empty() || conditions.names_this_processor())
+                && (conditions.arches.is_empty() || conditions.names_this_cpu())
         };
         let excluded = self
             .excludes
             .as_ref()
-            .is_some_and(OciConditions::names_this_processor);
+            .is_some_and(OciConditions::names_this_cpu);
         self.includes.as_ref().is_none_or(wanted) && !excluded
     }
 
@@ -89,7 +89,7 @@ impl OciEntry {
     }
 }
 
-/// The file's answers to calls, as far as it speaks of this processor.
+/// The file's answers to calls, as far as it speaks of this CPU.
 #[derive(Debug, Default)]
 struct CallVerdicts {
     allowed: BTreeSet<String>,
@@ -225,7 +225,7 @@ fn carried(said: CallVerdicts, page: &mut ProfilePage) -> BTreeSet<&'static str>
     note(
         page,
         &foreign,
-        "no calls of this processor, whose other tables are closed altogether",
+        "no calls of this CPU, whose other tables are closed altogether",
     );
     for (answer, names) in said.otherwise {
         let names: Vec<&str> = names

@@ -174,7 +174,7 @@ fn installed(level: u8, parts: &[&[u8]], depth: usize) -> String {
     if level >= 4 {
         return join(&parts[..1], "**");
     }
-    // Libraries for one processor among several lie one deeper.
+    // Libraries for one CPU among several lie one deeper.
     let is_triplet = |name: &[u8]| name.windows(7).any(|window| window == b"-linux-");
     if rest.len() > 1 && is_triplet(rest[0]) {
         return installed(level, parts, depth + 1);

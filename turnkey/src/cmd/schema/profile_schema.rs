@@ -1,7 +1,8 @@
 //! The schema of profiles, from the one table of keys.
 
 use serde_json::{Map, Value, json};
-use turnkey_policy::keys::{self, ProfileKey, ValueForm};
+use turnkey_policy::keys::{ProfileKey, ValueForm};
+use turnkey_policy::keys_in_table;
 use turnkey_policy::{SCHEMA, syscalls};
 
 /// The forms of sizes, shares and durations: `turnkey_policy::quantity`.
@@ -26,10 +27,10 @@ pub fn schema() -> Value {
 
 /// A table with its keys. What is not listed is an error, to turnkey as to an editor.
 fn table(name: &str) -> Map<String, Value> {
-    let properties: Map<String, Value> = keys::in_table(name)
+    let properties: Map<String, Value> = keys_in_table(name)
         .map(|key| (key.name.to_owned(), property(key)))
         .collect();
-    let required: Vec<&str> = keys::in_table(name)
+    let required: Vec<&str> = keys_in_table(name)
         .filter(|key| key.is_required())
         .map(|key| key.name)
         .collect();

@@ -1,7 +1,8 @@
 //! The schema says what the reader does, and `docs/` holds what the schema says.
 
 use serde_json::{Value, json};
-use turnkey_policy::keys::{KEYS, ValueForm};
+use turnkey_policy::KEYS;
+use turnkey_policy::keys::ValueForm;
 use turnkey_policy::{Overrides, SHIPPED, load};
 
 use super::{page, profile_schema};

@@ -34,7 +34,7 @@ impl CallerLook {
     }
 }
 
-/// Takes on what a jail inherits from its maker: priority, classes of scheduling, processors, mask of new files.
+/// Takes on what a jail inherits from its maker: priority, classes of scheduling, CPUs, mask of new files.
 pub fn be_like(peer: &ServedPeer, caller: &CallerLook) -> anyhow::Result<()> {
     // Not below that of the service itself.
     let own = rustix::process::getpriority_process(None)?;

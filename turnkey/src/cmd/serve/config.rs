@@ -62,11 +62,11 @@ pub struct Ceilings {
     pub swap: String,
     /// Processes and threads of a jail.
     pub pids: String,
-    /// Processors of a jail.
+    /// CPUs of a jail.
     pub cpu: String,
     /// Wall clock of a run.
     pub wall: String,
-    /// Processor time of a run.
+    /// CPU time of a run.
     pub cpu_time: String,
     /// Bytes on both outputs.
     pub output: String,

@@ -126,7 +126,7 @@ pub fn counts_events() -> Result<String, Error> {
         Ok(descriptor) if descriptor >= 0 => {
             // SAFETY: the call has just made it, and nothing else knows it.
             unsafe { libc::close(descriptor) };
-            Ok("the clock of a processor".into())
+            Ok("the clock of a CPU".into())
         }
         _ => Err(Error::last_os_error()),
     }

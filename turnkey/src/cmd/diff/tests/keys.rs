@@ -1,6 +1,7 @@
 //! Keys of a profile, all that are declared, changed one by one: `diff` names the one.
 
-use turnkey_policy::keys::{KEYS, ValueForm};
+use turnkey_policy::KEYS;
+use turnkey_policy::keys::ValueForm;
 
 use super::*;
 

@@ -140,14 +140,14 @@ fn preemption(facts: &HostFacts) -> CheckFinding {
     match programs {
         LeftOutPrograms::Hooks => check.limited(
             format!(
-                "a program at a hook is left out while another task of the processor is in it ({certainty}): what it \
+                "a program at a hook is left out while another task of the CPU is in it ({certainty}): what it \
                  would have seen or refused is not, and the run is called inconclusive"
             ),
             "boot with the kernel parameter preempt=voluntary, or Linux 6.1.54 or later",
         ),
         LeftOutPrograms::Tracepoints => check.limited(
             format!(
-                "a program at a tracepoint is left out while another task of the processor is in it ({certainty}): those \
+                "a program at a tracepoint is left out while another task of the CPU is in it ({certainty}): those \
                  that decide are called by perf, and left out only while another user of eBPF is interrupted in a map \
                  operation; those that tell of new processes can be. The run is called inconclusive then"
             ),

@@ -8,7 +8,7 @@ use super::SeccompFilters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
 
-/// The end of the walk: the newest syscall has a number below 500.
+/// The last number that is tried: the newest syscall has a number below 500.
 const LAST: u32 = 600;
 
 /// Each as it is, and with the host's network and a place of the host that can be written.

@@ -1,7 +1,7 @@
-//! The number of processors, as a jail has them: its share of the host's by `limits.cpu`.
+//! The number of CPUs, as a jail has them: its share of the host's by `limits.cpu`.
 //!
 //! sysconf(3) reads it from /sys, else from /proc/stat, which counts the host's. A pool of as many workers would be more than `pids`
-//! on a large host. No jail is bound to processors for that: sched_setaffinity(2) would have each wait for its own while others idle.
+//! on a large host. No jail is bound to CPUs for that: sched_setaffinity(2) would have each wait for its own while others idle.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::landlock::PathUse;
 
 /// The directories above, which have nothing else: programs that list them would take it for the host's hardware.
 const ABOVE: [&str; 3] = ["/sys", "/sys/devices", "/sys/devices/system"];
-/// The directory of the kernel's lists of processors.
+/// The directory of the kernel's lists of CPUs.
 const PLACE: &str = "/sys/devices/system/cpu";
-/// Lists of which a jail has its own: of processors that work, that are there, and that could be.
+/// Lists of which a jail has its own: of CPUs that work, that are there, and that could be.
 const LISTS: [&str; 3] = ["online", "present", "possible"];
 
 impl RootfsBuilder {
-    /// Lists of as many processors as the jail has on a host with `cpus` of them.
-    pub(super) fn processors(&mut self, policy: &Policy, cpus: usize) {
+    /// Lists of as many CPUs as the jail has on a host with `cpus` of them.
+    pub(super) fn cpus(&mut self, policy: &Policy, cpus: usize) {
         let share = NamedLimits::of_jail(policy.limits.memory, policy.limits.cpu, cpus).cpus;
         for above in ABOVE {
             self.unlisted(Path::new(above));
@@ -32,7 +32,7 @@ impl RootfsBuilder {
     }
 }
 
-/// The first so many processors, in the kernel's words.
+/// The first so many CPUs, in the kernel's words.
 fn list(count: u64) -> String {
     match count.saturating_sub(1) {
         0 => "0\n".to_owned(),
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_listed_as_the_kernel_does() {
+    fn cpus_are_listed_as_the_kernel_does() {
         assert_eq!([0, 1, 2, 64].map(list), ["0\n", "0\n", "0-1\n", "0-63\n"]);
     }
 }
