@@ -97,6 +97,16 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_that_was_not_finished_is_found_in_every_file() {
+        let marks = [["<"; 7].concat(), [">"; 7].concat()];
+        for mark in marks {
+            let found = problems("docs/a.md", &format!("a\n{mark} HEAD\n"));
+            assert!(found[0].starts_with("docs/a.md:2: "), "{found:?}");
+        }
+        assert_eq!(problems("docs/a.md", "Title\n=======\n"), [""; 0]);
+    }
+
+    #[test]
     fn the_first_word_of_a_block_is_looked_at_and_no_other() {
         let leaning = "/// Whether it is.\nfn a() {}\n/// The kind.\n/// It is one.\nfn b() {}\n";
         let found = problems("policy/src/a.rs", leaning);
