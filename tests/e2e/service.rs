@@ -19,6 +19,7 @@ mod exchanged;
 mod export;
 mod follow;
 mod lifetime;
+mod lingering;
 mod log;
 mod ready;
 mod requests;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -95,6 +95,13 @@ impl<T: Sync + 'static> VforkHelper<T> {
                 ended => return ended,
             }
         }
+    }
+
+    /// True when it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        let lives = Ok(WaitStatus::StillAlive);
+        self.ended = self.ended || waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != lives;
+        self.ended
     }
 
     /// Waits until it has ended.

@@ -4,6 +4,7 @@ mod caller_process;
 mod check;
 mod config;
 mod counters;
+mod ending;
 mod first_half;
 mod listener;
 mod log;
