@@ -23,6 +23,7 @@ mod lingering;
 mod log;
 mod ready;
 mod requests;
+mod sockets;
 mod stalled;
 mod sums;
 

@@ -10,6 +10,7 @@ use std::fmt;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -102,6 +103,13 @@ impl<T: Sync + 'static> VforkHelper<T> {
         let lives = Ok(WaitStatus::StillAlive);
         self.ended = self.ended || waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != lives;
         self.ended
+    }
+
+    /// Waits for its end, but no longer than this; true when it has ended.
+    pub fn ended_within(&mut self, milliseconds: u8) -> bool {
+        let mut looked = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut looked, milliseconds);
+        self.has_ended()
     }
 
     /// Waits until it has ended.

@@ -259,6 +259,7 @@ mod tests {
         let came = came.into_iter().map(Visitor::from).collect();
         feed.join(came, LiveNumbers::default(), || None);
         feed.flush();
+        turnkey_jailer::foreign::close_dropped();
         let mut last = kept.pop().unwrap();
         assert_eq!(told(&mut last), (vec![JOINED, FULL], false));
         for mut other in kept {

@@ -379,6 +379,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
         }
         assert!(run.read.len() < LINE + (16 << 10));
         drop(run);
+        foreign::close_dropped();
         writer.join().unwrap();
     }
 }

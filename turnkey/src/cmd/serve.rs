@@ -13,6 +13,7 @@ mod queue;
 mod remains;
 mod run_maker;
 mod socket;
+mod turned_away;
 
 use anyhow::ensure;
 use turnkey_supervisor::service::{self, ServedPeer};

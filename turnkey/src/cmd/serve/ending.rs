@@ -19,7 +19,7 @@ impl EndingMakers {
         self.0.extend(makers.drain(..).map(|maker| (maker, now)));
     }
 
-    /// Those that have ended by now, each with its end.
+    /// The ones that have ended by now, each with its end.
     pub fn ended(&mut self) -> Vec<(RunMaker, ExitStatus)> {
         let mut ends = Vec::new();
         let is_over = |(maker, _): &mut (RunMaker, Instant)| {

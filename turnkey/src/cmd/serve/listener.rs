@@ -21,7 +21,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::net::{SocketFlags, accept_with};
 use turnkey_jailer::foreign::{self, ForeignSocket};
 use turnkey_supervisor::service::{
-    Packet, PacketLine, PeerError, Refusal, RefusalCode, RunClaim, ServedPeer,
+    Packet, PacketLine, PeerError, RefusalCode, RunClaim, ServedPeer,
 };
 
 use super::config::{self, ServeConfig};
@@ -30,8 +30,9 @@ use super::ending::EndingMakers;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
 use super::remains::Remains;
-use super::run_maker::{CallerLine, MakerWord, RunMaker, WaitingCaller};
+use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
 use super::socket::{BACKLOG, ServiceSocket};
+use super::turned_away::{RefusedCaller, turn_away};
 
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -55,7 +56,7 @@ pub struct Listener<'c> {
     /// The most that the runs of one user claim together.
     most: RunClaim,
     makers: Vec<RunMaker>,
-    /// Those that have closed their lines, and end.
+    /// Processes that have closed their lines, and end.
     ending: EndingMakers,
     /// Of makers that were killed.
     remains: Remains,
@@ -589,35 +590,4 @@ fn reason_of(signal: i32) -> &'static str {
         }
         _ => "its process failed",
     }
-}
-
-/// A caller that is turned away, for the log.
-struct RefusedCaller {
-    request: u64,
-    user: Option<u32>,
-    /// The caller's process, where that is known.
-    caller: Option<u32>,
-}
-
-fn turn_away(
-    line: &CallerLine,
-    who: &RefusedCaller,
-    (code, message): (RefusalCode, String),
-    log: &ServiceLog,
-) {
-    log.tell(ServiceEvent::Refused {
-        request: &request_id(std::process::id(), who.request),
-        user: who.user,
-        caller: who.caller,
-        code: code as u32,
-        reason: &message,
-    });
-    let fix = match code {
-        RefusalCode::Busy => "come back later, or run without it: --local",
-        _ => "run without it: --local",
-    };
-    let fix = fix.to_owned();
-    let refusal = Refusal { code, message, fix };
-    // Who does not take it at once does without.
-    let _ = line.send(&Packet::Refused(refusal), &[], false);
 }

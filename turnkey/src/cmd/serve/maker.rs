@@ -14,6 +14,7 @@ use anyhow::{Context, ensure};
 use clap::Parser as _;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 use turnkey_jailer::foreign::ForeignSocket;
 use turnkey_jailer::served;
@@ -63,6 +64,8 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     SigSet::all().thread_unblock()?;
     // It was started by another name.
     nix::sys::prctl::set_name(c"turnkey")?;
+    // Of whoever has started the service; the caller's own is the program's alone.
+    nix::sys::stat::umask(Mode::S_IWGRP | Mode::S_IWOTH);
     turnkey_supervisor::make_room_for_files();
     served::write_as_everybody().map_err(anyhow::Error::from)?;
     let file = arguments.config.as_deref();
