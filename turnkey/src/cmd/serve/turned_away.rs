@@ -9,7 +9,7 @@ use super::run_maker::CallerLine;
 pub struct RefusedCaller {
     /// The number of its request.
     pub request: u64,
-    /// Its user, where that is known.
+    /// The user, where that is known.
     pub user: Option<u32>,
     /// The caller's process, where that is known.
     pub caller: Option<u32>,
