@@ -64,6 +64,7 @@ mod c_string;
 mod error;
 pub mod export;
 mod filter;
+pub mod foreign;
 mod groups;
 pub mod host;
 mod ids;

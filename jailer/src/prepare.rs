@@ -195,6 +195,7 @@ impl Plan {
             tree: tree.tree,
             rules: self.landlock_rules().map(rule).collect(),
             landlock,
+            umask: self.served.map(|user| Mode::from_bits_truncate(user.umask)),
             rlimits: self.rlimits.clone(),
             unshare: namespaces::flags(&self.namespaces, NamespaceTiming::OnceInItsGroups),
             last_capability: self.host.last_capability,

@@ -139,8 +139,8 @@ pub fn start_helper<T: Sync + 'static>(
     function: fn(&T) -> !,
     argument: T,
 ) -> Result<VforkHelper<T>> {
-    // SAFETY: the two that are started, the keeper and the holder of an id map, wait on a pipe, remove directories and exit,
-    // with nothing but what was made before them.
+    // SAFETY: those that are started, the keeper, the holder of an id map and who closes what others have queued, wait on a pipe or for a
+    // word of memory, remove directories and exit, with nothing but what was made before them.
     unsafe { VforkHelper::start(flags, function, argument) }
 }
 

@@ -6,13 +6,12 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::Event;
-use turnkey_jailer::{CurrentUsage, Running};
+use turnkey_jailer::{CurrentUsage, Running, foreign};
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::live::LiveRun;
 use turnkey_report::{
@@ -23,7 +22,7 @@ use turnkey_report::{
 use self::before_program::BeforeProgram;
 use crate::attachment::host_names::HostNames;
 use crate::layer::GuardedFiles;
-use crate::live::{FollowerListener, LiveFeed};
+use crate::live::{FollowerListener, LiveFeed, Visitor};
 use crate::missing_hint::AdvisoryRule;
 use crate::others::OtherWatchers;
 use crate::service::UserFile;
@@ -188,11 +187,7 @@ impl<'o> EventSink<'o> {
     }
 
     /// Takes in those who may follow, and hears those who say that they watch, too; `usage` is what the group uses now.
-    pub fn join(
-        &mut self,
-        mut came: Vec<UnixStream>,
-        usage: impl FnOnce() -> Option<CurrentUsage>,
-    ) {
+    pub fn join(&mut self, mut came: Vec<Visitor>, usage: impl FnOnce() -> Option<CurrentUsage>) {
         if let Some(others) = &mut self.others {
             came = came
                 .into_iter()
@@ -209,6 +204,7 @@ impl<'o> EventSink<'o> {
         if let Some(alerts) = &mut self.alerts {
             alerts.live.flush();
         }
+        foreign::close_dropped();
     }
 
     /// Tells the caller, and those who take alerts, of the group that is under the rules from now on.

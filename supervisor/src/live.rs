@@ -10,6 +10,10 @@
 //!
 //! A follower sends nothing. It gets a line of the state, then a line for each event and for each alert.
 
+use std::os::unix::net::UnixStream;
+
+use turnkey_jailer::foreign::ForeignSocket;
+
 mod announcement;
 mod feed;
 mod found;
@@ -23,3 +27,6 @@ pub use listener::{FollowerListener, next};
 
 /// The beginning of the names, without the zero that makes them abstract.
 const PREFIX: &str = "turnkey/";
+
+/// A connection whose other side is anybody.
+pub type Visitor = ForeignSocket<UnixStream>;

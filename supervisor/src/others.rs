@@ -10,7 +10,6 @@ use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
@@ -18,7 +17,7 @@ use turnkey_jailer::OwnGroup;
 use turnkey_monitor::{WatchingProgram, watching};
 use turnkey_report::{OtherWatcher, WatcherPlace, escape};
 
-use crate::live::{Announcement, NamedRun, announce, runs_that_watch};
+use crate::live::{Announcement, NamedRun, Visitor, announce, runs_that_watch};
 
 /// Rows of a report at most.
 const MOST: usize = 100;
@@ -162,7 +161,7 @@ impl OtherWatchers {
     }
 
     /// Takes a connection that is an announcement; gives back one that is not.
-    pub fn hear(&mut self, stream: UnixStream) -> Option<UnixStream> {
+    pub fn hear(&mut self, stream: Visitor) -> Option<Visitor> {
         let name = stream.peer_addr().ok();
         let name = name.as_ref().and_then(|name| name.as_abstract_name());
         let Some(told) = name.and_then(Announcement::of) else {

@@ -20,6 +20,9 @@ use crate::terminal::{Terminal, TerminalProxy, TerminalWindow};
 
 /// Bytes moved at a time, at most.
 const PIECE: usize = 64 * 1024;
+/// Bytes of each stream that the report of a served run has at most: six times as many in JSON, in a process that is in no group of the
+/// caller's.
+pub const MOST_CAPTURED: usize = 1 << 20;
 /// At first: most programs say little, and memory that nobody touches costs nothing.
 const FIRST_PIECE: usize = 4 * 1024;
 
@@ -100,7 +103,7 @@ impl StreamRelays {
     pub fn start(
         outside: OutsideStreams,
         sinks: [Sink; 2],
-        (limit, keep): (u64, bool),
+        (limit, keep): (u64, usize),
         tell: &UnboundedSender<TooMuchOutput>,
     ) -> io::Result<StreamRelays> {
         let relay = StreamRelay {
@@ -242,7 +245,7 @@ pub fn standard_error() -> Sink {
 pub struct StreamRelay {
     limit: u64,
     spent: Arc<AtomicU64>,
-    keep: bool,
+    keep: usize,
     tell: UnboundedSender<TooMuchOutput>,
 }
 
@@ -266,9 +269,9 @@ impl StreamRelay {
                 told = true;
             }
             relayed.total += allowed.len() as u64;
-            if self.keep {
-                relayed.kept.extend_from_slice(allowed);
-            }
+            let room = self.keep.saturating_sub(relayed.kept.len());
+            let kept = &allowed[..allowed.len().min(room)];
+            relayed.kept.extend_from_slice(kept);
             // A caller that hung up or has no room does not change what the program may do: it is
             // still read, counted and kept.
             if relayed.cut_off.is_none() {
@@ -299,7 +302,7 @@ mod tests {
         let relay = |spent: &Arc<AtomicU64>| StreamRelay {
             limit: 10,
             spent: Arc::clone(spent),
-            keep: false,
+            keep: 0,
             tell: tell.clone(),
         };
         let (output, error) = (relay(&spent), relay(&spent));

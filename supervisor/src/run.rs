@@ -236,7 +236,12 @@ fn attempt(
     let (confining, authority) = start(prepared, &plan, request)?;
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let limit = (policy.limits.output, request.capture);
+    let captured = match (request.capture, &request.served) {
+        (false, _) => 0,
+        (true, None) => usize::MAX,
+        (true, Some(_)) => relay::MOST_CAPTURED,
+    };
+    let limit = (policy.limits.output, captured);
     // A thread keeps the rights that its maker has at that moment: what is passed on is written by those of whom it is for.
     let start = || StreamRelays::start(outside, request.output.clone(), limit, &tell);
     let mut relays = request.by_its_rights(start)?.context(NO_RELAYS)?;

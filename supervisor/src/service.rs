@@ -16,6 +16,7 @@ pub mod memory;
 mod outputs;
 mod packet;
 mod peer;
+mod relayed;
 
 pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use claim::{ClaimedPart, RunClaim};

@@ -15,19 +15,18 @@ mod target;
 mod webhook;
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
-use turnkey_jailer::CurrentUsage;
+use turnkey_jailer::{CurrentUsage, foreign};
 use turnkey_policy::Severity;
 use turnkey_report::live::LiveNumbers;
 use turnkey_report::model::Violation;
 use turnkey_report::{Alert, AlertWriter, Attachment, Report, Sink};
 
 use crate::files::CallerOutput;
-use crate::live::LiveFeed;
+use crate::live::{LiveFeed, Visitor};
 use queue::AlertQueue;
 
 pub use target::{AlertFormat, SinkTarget};
@@ -180,7 +179,7 @@ impl Alerts {
     }
 
     /// Takes in those who may follow; `usage` is what the group uses now.
-    pub fn join(&mut self, came: Vec<UnixStream>, usage: impl FnOnce() -> Option<CurrentUsage>) {
+    pub fn join(&mut self, came: Vec<Visitor>, usage: impl FnOnce() -> Option<CurrentUsage>) {
         let numbers = LiveNumbers {
             findings: self.writer.findings() as u64,
             worst: self.worst,
@@ -230,6 +229,7 @@ impl Alerts {
             queue::offer(&mut self.queues, alert);
         }
         self.live.finish();
+        foreign::close_dropped();
         queue::finish(self.queues, AT_THE_END)
     }
 }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -20,7 +19,7 @@ use turnkey_jailer::{JailCgroups, JailError, JailNews, Running};
 use turnkey_policy::Policy;
 
 use crate::event_sink::EventSink;
-use crate::live::{self, FollowerListener};
+use crate::live::{self, FollowerListener, Visitor};
 use crate::monitor_handle::MonitorHandle;
 use crate::relay::TooMuchOutput;
 use crate::signals::{ArrivedSignal, SignalListener};
@@ -86,7 +85,7 @@ enum LoopInput {
     /// The program was asked to end and has not.
     Grace,
     /// Connections of those who want to follow.
-    Followers(Vec<UnixStream>),
+    Followers(Vec<Visitor>),
 }
 
 /// The machinery of waiting. Made before the program is released: where it cannot be had, nothing

@@ -11,6 +11,8 @@ use turnkey_tests::{
     network_of_its_own, open_to_all, outside, scratch,
 };
 
+mod queued;
+
 /// A run whose program waits for lines on its standard input.
 pub struct Waiting {
     run: Run,

@@ -19,9 +19,11 @@ mod exchanged;
 mod export;
 mod follow;
 mod lifetime;
+mod lingering;
 mod log;
 mod ready;
 mod requests;
+mod sockets;
 mod stalled;
 mod sums;
 

@@ -10,8 +10,9 @@ use std::fmt;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -95,6 +96,20 @@ impl<T: Sync + 'static> VforkHelper<T> {
                 ended => return ended,
             }
         }
+    }
+
+    /// True when it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        let lives = Ok(WaitStatus::StillAlive);
+        self.ended = self.ended || waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != lives;
+        self.ended
+    }
+
+    /// Waits for its end, but no longer than this; true when it has ended.
+    pub fn ended_within(&mut self, milliseconds: u8) -> bool {
+        let mut looked = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut looked, milliseconds);
+        self.has_ended()
     }
 
     /// Waits until it has ended.

@@ -37,7 +37,10 @@ pub fn export(
         bounds,
         entries: 0,
         sink,
-        withheld: umask_of(std::process::id()).unwrap_or(0o022),
+        withheld: reader.map_or_else(
+            || umask_of(std::process::id()).unwrap_or(0o022),
+            |user| user.umask,
+        ),
         itself,
         decoys: &sides.decoys,
         exported: Exported::default(),

@@ -177,7 +177,7 @@ impl MountOwner {
     /// # Errors
     /// `EACCES` when the directory belongs to somebody else.
     pub fn from_served(served: ServedUser, directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
-        let ServedUser { user, group } = served;
+        let ServedUser { user, group, .. } = served;
         match nix::sys::stat::fstat(directory)?.st_uid == user {
             true => Ok(MountOwner { user, group }),
             false => Err(Errno::EACCES),

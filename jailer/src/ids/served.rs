@@ -21,6 +21,8 @@ pub struct ServedUser {
     pub user: u32,
     /// The effective group.
     pub group: u32,
+    /// The rights that its processes withhold from new files; this one's own files are made under its own umask.
+    pub umask: u32,
 }
 
 /// The use of a file of the caller's, which its permissions must allow: a handle, `O_PATH`, needs none to be had.
@@ -141,7 +143,7 @@ impl SchedulingClass {
 }
 
 /// File systems that hold no files but doors into the kernel, or whose answers come from a process that need not give any.
-const NO_STORAGE: [i64; 12] = [
+const NO_STORAGE: [i64; 22] = [
     libc::PROC_SUPER_MAGIC,
     libc::SYSFS_MAGIC,
     libc::CGROUP_SUPER_MAGIC,
@@ -154,6 +156,18 @@ const NO_STORAGE: [i64; 12] = [
     libc::SECURITYFS_MAGIC,
     libc::FUSE_SUPER_MAGIC,
     libc::AUTOFS_SUPER_MAGIC,
+    // Of `linux/magic.h` and of ipc/mqueue.c, which the library does not name: message queues, binfmt_misc, configfs, SELinux's, EFI's
+    // variables, pstore, secret memory, pidfs, RPC's pipes, dma-buf.
+    0x1980_0202,
+    0x4249_4e4d,
+    0x6265_6570,
+    0xf97c_ff8c,
+    0xde5e_81e4,
+    0x6165_676c,
+    0x5345_434d,
+    0x5049_4446,
+    0x6759_6969,
+    0x444d_4142,
 ];
 
 /// Requires a file system that holds files: statfs(2).
@@ -220,6 +234,7 @@ mod tests {
     const NOBODY: ServedUser = ServedUser {
         user: 65_534,
         group: 65_534,
+        umask: 0o022,
     };
 
     /// A directory for its owner alone, in one for everybody.

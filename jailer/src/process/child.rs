@@ -94,6 +94,8 @@ pub struct ChildSpec {
     pub landlock: Option<(OwnedFd, HandledAccess)>,
     /// The rules of Landlock.
     pub rules: Vec<PreparedRule>,
+    /// The rights that the program withholds from new files, where that is not inherited.
+    pub umask: Option<Mode>,
     /// Each soft and hard.
     pub rlimits: Vec<ResourceLimit>,
     /// The namespaces that this process makes by itself.
@@ -267,7 +269,7 @@ fn confine(
     )?;
     drop(root);
     step(ChildStep::Pivot, whole(pivot(orders.tree.is_some())))?;
-    nix::sys::stat::umask(withheld);
+    nix::sys::stat::umask(orders.umask.unwrap_or(withheld));
     // In the tree that the program will see, where its terminal has a name; before Landlock, so that no right is needed for it.
     let streams = terminal::arrange(&orders.streams, ChildSender(control));
     let streams = streams.map_err(|errno| (ChildStep::Terminal, (0, errno)))?;

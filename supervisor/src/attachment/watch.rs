@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,7 +16,7 @@ use super::group::ForeignGroup;
 use super::guard::Guard;
 use crate::clock;
 use crate::event_sink::EventSink;
-use crate::live::{self, FollowerListener};
+use crate::live::{self, FollowerListener, Visitor};
 use crate::monitor_handle::MonitorHandle;
 use crate::signals::{ArrivedSignal, SignalListener};
 use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
@@ -93,7 +92,7 @@ enum WatchInput {
     /// A signal to turnkey.
     Signal(ArrivedSignal),
     /// Connections of those who want to follow.
-    Followers(Vec<UnixStream>),
+    Followers(Vec<Visitor>),
 }
 
 /// Watches the group until it has had processes and has none any more, or is let go. `had_processes` says that it had some

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
 
+use super::Visitor;
 use super::found::NamedRun;
 use super::peer::Peer;
 
@@ -84,7 +85,7 @@ pub fn announce(run: &NamedRun, told: &Announcement) -> bool {
     let made = socket(AddressFamily::Unix, SockType::Stream, flags, None);
     let bound = made.and_then(|socket: OwnedFd| {
         bind(socket.as_raw_fd(), &UnixAddr::new_abstract(&told.text())?)?;
-        Ok(UnixStream::from(socket))
+        Ok(Visitor::from(UnixStream::from(socket)))
     });
     bound.is_ok_and(|socket| run.connect(&socket))
 }

@@ -1,9 +1,8 @@
 //! The lines that a run tells its followers: bounded for each, and waited for by nobody.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,6 +11,7 @@ use turnkey_jailer::CurrentUsage;
 use turnkey_report::EventLines;
 use turnkey_report::live::{LiveNumbers, LiveRun};
 
+use super::Visitor;
 use super::peer::Peer;
 use crate::clock;
 
@@ -50,7 +50,7 @@ impl LiveFeed {
     /// place for more, that line and the reason are all they get. For the others the connection is closed.
     pub fn join(
         &mut self,
-        came: Vec<UnixStream>,
+        came: Vec<Visitor>,
         numbers: LiveNumbers,
         usage: impl FnOnce() -> Option<CurrentUsage>,
     ) {
@@ -141,7 +141,7 @@ impl LiveFeed {
 }
 
 /// The connection, where it is of this user, or of the one who is served, and of no process of a jail.
-fn may_follow(stream: UnixStream, served: Option<u32>) -> Option<UnixStream> {
+fn may_follow(stream: Visitor, served: Option<u32>) -> Option<Visitor> {
     let peer = Peer::of(&stream)?;
     let is_of_the_run = peer.is_own() || Some(peer.uid) == served;
     if !is_of_the_run || !peer.is_outside_of_jails() {
@@ -153,14 +153,14 @@ fn may_follow(stream: UnixStream, served: Option<u32>) -> Option<UnixStream> {
 
 /// A connection with what waits for it.
 struct Follower {
-    stream: UnixStream,
+    stream: Visitor,
     waiting: VecDeque<u8>,
     /// Lines since the last one that found room.
     lost: u64,
 }
 
 impl Follower {
-    fn new(stream: UnixStream) -> Follower {
+    fn new(stream: Visitor) -> Follower {
         Follower {
             stream,
             waiting: VecDeque::new(),
@@ -200,7 +200,7 @@ impl Follower {
     fn flush(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             let (first, _) = self.waiting.as_slices();
-            match (&self.stream).write(first) {
+            match (&*self.stream).write(first) {
                 Ok(sent) => drop(self.waiting.drain(..sent)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -210,18 +210,19 @@ impl Follower {
         Ok(())
     }
 
-    /// True while it is open. What it says is thrown away.
+    /// True while it is open. Nothing that it says is read: what it has queued would be closed with that.
     fn is_there(&mut self) -> bool {
-        match (&self.stream).read(&mut [0; 512]) {
-            Ok(length) => length > 0,
-            Err(error) => error.kind() == ErrorKind::WouldBlock,
-        }
+        let mut stream = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
+        poll(&mut stream, PollTimeout::ZERO) == Ok(0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use turnkey_report::live::{FULL, JOINED};
+
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -255,8 +256,10 @@ mod tests {
         let mut feed = feed();
         let pairs = (0..=FOLLOWERS).map(|_| UnixStream::pair().unwrap());
         let (came, mut kept): (Vec<_>, Vec<_>) = pairs.unzip();
+        let came = came.into_iter().map(Visitor::from).collect();
         feed.join(came, LiveNumbers::default(), || None);
         feed.flush();
+        turnkey_jailer::foreign::close_dropped();
         let mut last = kept.pop().unwrap();
         assert_eq!(told(&mut last), (vec![JOINED, FULL], false));
         for mut other in kept {

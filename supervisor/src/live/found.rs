@@ -1,7 +1,7 @@
 //! Runs that live, found by the names of their sockets, and read without waiting for any of them.
 
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, IoSliceMut, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -10,10 +10,12 @@ use anyhow::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use nix::unistd::{Uid, geteuid, seteuid};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, recvmsg};
+use turnkey_jailer::foreign;
 
-use super::PREFIX;
 use super::listener::name;
 use super::peer::Peer;
+use super::{PREFIX, Visitor};
 
 /// The names of the network namespace's sockets, proc_net(5).
 const SOCKETS: &str = "/proc/net/unix";
@@ -82,7 +84,7 @@ pub struct FollowedRun {
     pub uid: u32,
     /// The process that listens.
     pub pid: u32,
-    stream: UnixStream,
+    stream: Visitor,
     read: Vec<u8>,
     over: bool,
     /// True once it is certain that it may be followed: one of root's answers whom it was made for, and nobody else.
@@ -104,6 +106,7 @@ impl Followed {
     /// # Errors
     /// When the names cannot be read.
     pub fn find(&mut self) -> anyhow::Result<()> {
+        foreign::close_dropped();
         let named = sockets()?;
         // A name that is gone may be forgotten: no two runs share one.
         self.tried
@@ -205,7 +208,7 @@ impl FollowedRun {
     fn fill(&mut self) {
         let mut piece = [0; 16 << 10];
         while self.read.len() < LINE {
-            match self.stream.read(&mut piece) {
+            match read_bare(&self.stream, &mut piece) {
                 Ok(0) => self.over = true,
                 Ok(length) => {
                     self.read.extend_from_slice(&piece[..length]);
@@ -228,6 +231,20 @@ impl FollowedRun {
         self.is_known = true;
         Some(line)
     }
+}
+
+/// Reads what is there up to the first descriptor that came with it, which no run sends: taking that would close it here, for as long as
+/// its owner likes.
+fn read_bare(stream: &Visitor, piece: &mut [u8]) -> io::Result<usize> {
+    let mut pieces = [IoSliceMut::new(piece)];
+    let mut beside = RecvAncillaryBuffer::default();
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let seen = recvmsg(&**stream, &mut pieces, &mut beside, flags)?;
+    if seen.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // No more than was seen.
+    (&**stream).read(&mut piece[..seen.bytes])
 }
 
 /// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any; or by one of root's
@@ -268,11 +285,11 @@ fn as_user<T>(user: Uid, act: impl FnOnce() -> Option<T>) -> Option<T> {
 }
 
 /// Connects without waiting: who does not accept keeps nobody.
-fn connected(named: &Named) -> Option<UnixStream> {
+fn connected(named: &Named) -> Option<Visitor> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
     connect(socket.as_raw_fd(), &named.address().ok()?).ok()?;
-    Some(UnixStream::from(socket))
+    Some(Visitor::from(UnixStream::from(socket)))
 }
 
 #[expect(clippy::disallowed_methods, reason = "of /proc")]
@@ -345,7 +362,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
             run: String::new(),
             uid: 0,
             pid: 0,
-            stream: own,
+            stream: own.into(),
             read: Vec::new(),
             over: false,
             is_known: true,
@@ -362,6 +379,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
         }
         assert!(run.read.len() < LINE + (16 << 10));
         drop(run);
+        foreign::close_dropped();
         writer.join().unwrap();
     }
 }

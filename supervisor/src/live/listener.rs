@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,8 +11,9 @@ use nix::sys::socket::{
 };
 use tokio::net::UnixListener;
 use tokio::time::{Instant, sleep_until};
+use turnkey_jailer::foreign::ForeignSocket;
 
-use super::PREFIX;
+use super::{PREFIX, Visitor};
 
 /// Connections that are taken at once.
 const AT_ONCE: usize = 16;
@@ -23,6 +23,8 @@ const REST: Duration = Duration::from_millis(5);
 /// Listens as long as the run lives.
 pub struct FollowerListener {
     socket: UnixListener,
+    /// A copy, behind that in the order of dropping: connections that nobody has taken go with the last one.
+    _last: ForeignSocket<OwnedFd>,
     /// The time of the next look.
     again: Cell<Instant>,
 }
@@ -38,7 +40,9 @@ impl FollowerListener {
         let address = UnixAddr::new_abstract(&name(id, group))?;
         bind(listener.as_raw_fd(), &address)?;
         listen(&listener, Backlog::MAXCONN)?;
+        let last = ForeignSocket::from(listener.try_clone()?);
         Ok(FollowerListener {
+            _last: last,
             socket: UnixListener::from_std(listener.into())?,
             again: Cell::new(Instant::now()),
         })
@@ -56,20 +60,22 @@ const AT_THE_END: usize = 4096;
 
 impl FollowerListener {
     /// The connections that were made and not taken. Waits for none.
-    pub fn rest(&self) -> Vec<UnixStream> {
+    pub fn rest(&self) -> Vec<Visitor> {
         let socket = self.socket.as_fd().try_clone_to_owned();
         let socket = socket.map(std::os::unix::net::UnixListener::from);
         let accept = |socket: std::os::unix::net::UnixListener| {
             let came = std::iter::from_fn(|| socket.accept().ok());
-            came.take(AT_THE_END).map(|(stream, _)| stream).collect()
+            came.take(AT_THE_END)
+                .map(|(stream, _)| Visitor::from(stream))
+                .collect()
         };
         socket.map(accept).unwrap_or_default()
     }
 }
 
 /// The connections that were made, some at a time; never any where nobody listens.
-pub async fn next(listener: Option<&FollowerListener>) -> Vec<UnixStream> {
-    let Some(FollowerListener { socket, again }) = listener else {
+pub async fn next(listener: Option<&FollowerListener>) -> Vec<Visitor> {
+    let Some(FollowerListener { socket, again, .. }) = listener else {
         return std::future::pending().await;
     };
     let mut came = Vec::new();
@@ -77,12 +83,17 @@ pub async fn next(listener: Option<&FollowerListener>) -> Vec<UnixStream> {
     // An error is of one connection, or of a process without a free descriptor, which may have one later.
     let first = socket.accept().await;
     again.set(Instant::now() + REST);
-    came.extend(first.and_then(|(stream, _)| stream.into_std()).ok());
+    came.extend(
+        first
+            .and_then(|(stream, _)| stream.into_std())
+            .map(Visitor::from)
+            .ok(),
+    );
     let mut now = Context::from_waker(Waker::noop());
     while came.len() < AT_ONCE
         && let Poll::Ready(Ok((stream, _))) = socket.poll_accept(&mut now)
     {
-        came.extend(stream.into_std().ok());
+        came.extend(stream.into_std().map(Visitor::from).ok());
     }
     came
 }

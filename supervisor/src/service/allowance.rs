@@ -132,6 +132,7 @@ mod tests {
     const USER: ServedUser = ServedUser {
         user: 4242,
         group: 4242,
+        umask: 0o022,
     };
 
     fn ceiling(value: u64, file: &str) -> Option<GroupCeiling> {

@@ -17,6 +17,7 @@ use super::SOCKET;
 use super::line::{LINE_TYPE, PacketLine};
 use super::memory;
 use super::packet::{MOST_BODY, MOST_ORDER, Packet, PacketError, Refusal, RunOrder};
+use super::relayed::CallerRelays;
 
 /// Signals that a run is told of: those that ask for an end, those that are the program's own business, and those of the window.
 pub const PASSED_ON: [Signal; 8] = [
@@ -115,9 +116,15 @@ pub fn run(
 ) -> Result<ServedEnd, ServiceError> {
     let line = reach(directory)?;
     let signals = listen()?;
+    let relays = CallerRelays::start(descriptors)?;
     CONNECTION.store(line.as_fd().as_raw_fd(), Ordering::Relaxed);
-    let ended = asked(&line, &signals, order, descriptors, &mut waits);
+    let instead = relays.instead(descriptors);
+    let ended = asked(&line, &signals, order, &instead, &mut waits);
     CONNECTION.store(-1, Ordering::Relaxed);
+    // A run that has not ended goes on writing.
+    if ended.is_ok() {
+        relays.finish();
+    }
     ended
 }
 
@@ -224,7 +231,11 @@ fn take(came: Option<super::line::Received>) -> Result<ServedEnd, ServiceError> 
 /// Reads memory from its beginning, wherever its writer has stopped.
 fn read(memory: OwnedFd) -> io::Result<Vec<u8>> {
     let memory = File::from(memory);
-    let length = memory.metadata()?.len().min(MOST_REPORT);
+    let length = memory.metadata()?.len();
+    if length > MOST_REPORT {
+        let told = format!("the report is larger than {} MiB", MOST_REPORT >> 20);
+        return Err(io::Error::other(told));
+    }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     memory.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)

@@ -110,8 +110,14 @@ enum StreamUse {
     Writing,
 }
 
+const NO_CONNECTION: &str = "is no connection of packets, socketpair(2) of SOCK_SEQPACKET";
 const UNKNOWN: &str = "cannot be looked at";
-const NO_STREAM: &str = "is neither a pipe, a Unix socket, a file, a terminal nor /dev/null";
+const NO_STREAM: &str = "is neither a pipe, a file, a terminal nor /dev/null";
+/// The reason against sockets: what is written comes from who writes, as far as its other side asks: `SCM_CREDENTIALS`, unix(7).
+const NO_SOCKET: &str =
+    "is a socket, whose other side would hear root; pass what goes there through a pipe";
+const NO_MEMORY: &str =
+    "is memory, which would count as the service's; pass what goes there through a pipe";
 const NO_STORAGE: &str = "is on a file system that holds no files, or whose server can hold everybody up; pass its content through a pipe";
 
 fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'static str> {
@@ -134,12 +140,20 @@ fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'stati
     let stat = fstat(stream).map_err(|_| UNKNOWN)?;
     match kind(&stat) {
         SFlag::S_IFIFO => Ok(()),
+        SFlag::S_IFREG if what == StreamUse::Writing && is_memory(stream) => Err(NO_MEMORY),
         SFlag::S_IFREG => require_storage(stream),
-        SFlag::S_IFSOCK => require_other_socket(stream),
+        SFlag::S_IFSOCK => Err(NO_SOCKET),
         SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Ok(()),
         SFlag::S_IFCHR if nix::unistd::isatty(stream).unwrap_or(false) => Ok(()),
         _ => Err(NO_STREAM),
     }
+}
+
+/// True for memory without a name, memfd_create(2): files that have lost theirs, in a file system that is memory, are no other.
+pub fn is_memory(stream: BorrowedFd<'_>) -> bool {
+    let is_nameless = fstat(stream).is_ok_and(|stat| stat.st_nlink == 0);
+    let seals = fcntl(stream, FcntlArg::F_GET_SEALS);
+    is_nameless && seals.is_ok()
 }
 
 fn require_directory(directory: BorrowedFd<'_>) -> Result<(), &'static str> {
@@ -161,7 +175,6 @@ fn require_storage(opened: BorrowedFd<'_>) -> Result<(), &'static str> {
 
 /// A connection of packets to a process of the caller's.
 fn require_connection(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
-    const NO_CONNECTION: &str = "is no connection of packets, socketpair(2) of SOCK_SEQPACKET";
     match socket_type(socket) {
         Ok(LINE_TYPE) => require_other_socket(socket),
         _ => Err(NO_CONNECTION),
@@ -171,7 +184,7 @@ fn require_connection(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
 /// A Unix socket that does not lead to the service itself.
 fn require_other_socket(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
     if socket_domain(socket).map_err(|_| UNKNOWN)? != AddressFamily::UNIX {
-        return Err(NO_STREAM);
+        return Err(NO_CONNECTION);
     }
     if socket_acceptconn(socket).map_err(|_| UNKNOWN)? {
         return Err("is a socket that listens");
@@ -253,16 +266,39 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_unix_and_not_the_service_s() {
+    fn a_stream_is_no_socket_and_no_memory_is_written_to() {
         let (one, _other) = UnixStream::pair().unwrap();
-        assert_eq!((reading(&one), writing(&one)), (Ok(()), Ok(())));
+        assert_eq!(
+            (reading(&one), writing(&one)),
+            (Err(NO_SOCKET), Err(NO_SOCKET))
+        );
+        let internet = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(reading(&internet), Err(NO_SOCKET));
+        let memory = nix::sys::memfd::memfd_create(c"test", nix::sys::memfd::MFdFlags::MFD_CLOEXEC);
+        let memory = memory.unwrap();
+        assert_eq!(
+            (reading(&memory), writing(&memory)),
+            (Ok(()), Err(NO_MEMORY))
+        );
+    }
+
+    #[test]
+    fn a_connection_is_unix_and_not_the_service_s() {
         let place = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(place.path().join(SOCKET)).unwrap();
-        assert!(reading(&listener).unwrap_err().contains("listens"));
+        assert!(
+            require_other_socket(listener.as_fd())
+                .unwrap_err()
+                .contains("listens")
+        );
         let to_it = UnixStream::connect(place.path().join(SOCKET)).unwrap();
-        assert!(reading(&to_it).unwrap_err().contains("the service"));
+        assert!(
+            require_other_socket(to_it.as_fd())
+                .unwrap_err()
+                .contains("the service")
+        );
         let internet = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert_eq!(reading(&internet), Err(NO_STREAM));
+        assert_eq!(require_other_socket(internet.as_fd()), Err(NO_CONNECTION));
     }
 
     #[test]

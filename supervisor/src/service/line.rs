@@ -1,7 +1,7 @@
 //! A connection of packets, unix(7) `SOCK_SEQPACKET`, with descriptors beside them.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, take};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -11,32 +11,34 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketType, recvmsg, sendmsg,
 };
+use turnkey_jailer::foreign;
 
 use super::packet::{HEADER, MOST_BODY, MOST_DESCRIPTORS, Packet, PacketError};
 
 /// The type of the socket.
 pub const LINE_TYPE: SocketType = SocketType::SEQPACKET;
 
-/// One end of a connection.
+/// One end of a connection; a [`ForeignSocket`](turnkey_jailer::foreign::ForeignSocket) where its owner must not wait for what the other
+/// side has queued.
 #[derive(Debug)]
-pub struct PacketLine(OwnedFd);
+pub struct PacketLine<S: AsFd = OwnedFd>(S);
 
 /// A packet that came, and what came with it.
 pub type Received = Result<(Packet, Vec<OwnedFd>), PacketError>;
 
-impl From<OwnedFd> for PacketLine {
-    fn from(socket: OwnedFd) -> PacketLine {
+impl<S: AsFd> From<S> for PacketLine<S> {
+    fn from(socket: S) -> PacketLine<S> {
         PacketLine(socket)
     }
 }
 
-impl AsFd for PacketLine {
+impl<S: AsFd> AsFd for PacketLine<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl PacketLine {
+impl<S: AsFd> PacketLine<S> {
     /// Sends a packet, without a signal to this process when nobody is there any more. Who takes none for a long time is given up
     /// where `patient` is false.
     ///
@@ -70,6 +72,22 @@ impl PacketLine {
         self.take(patience, RecvFlags::CMSG_CLOEXEC)
     }
 
+    /// Takes the next packet, which is none of ours when descriptors come with it; those stay where they are.
+    ///
+    /// # Errors
+    /// The errors of recvmsg(2).
+    pub fn receive_bare(&self) -> std::io::Result<Option<Received>> {
+        let came = self.take_into(
+            RecvAncillaryBuffer::default(),
+            RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK,
+        )?;
+        match came {
+            Some(Ok(_)) => self.receive(None),
+            // A peek closes no more than it has copied.
+            other => Ok(other),
+        }
+    }
+
     /// The next packet as [`PacketLine::receive`] has it, which stays the next one: its descriptors are copies.
     ///
     /// # Errors
@@ -90,10 +108,17 @@ impl PacketLine {
                 return Err(std::io::ErrorKind::TimedOut.into());
             }
         }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        self.take_into(RecvAncillaryBuffer::new(&mut space), flags)
+    }
+
+    fn take_into(
+        &self,
+        mut beside: RecvAncillaryBuffer<'_>,
+        flags: RecvFlags,
+    ) -> std::io::Result<Option<Received>> {
         // One byte more than the longest: a longer one shows as too long.
         let mut bytes = vec![0; HEADER + MOST_BODY + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
         let mut pieces = [IoSliceMut::new(&mut bytes)];
         let came = loop {
             match recvmsg(&self.0, &mut pieces, &mut beside, flags) {
@@ -115,9 +140,13 @@ impl PacketLine {
         }
         let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
         if came.flags.intersects(cut) {
+            foreign::give_up(descriptors);
             return Ok(Some(Err(PacketError::Length)));
         }
         let packet = Packet::decode(&bytes[..came.bytes], descriptors.len());
+        if packet.is_err() {
+            foreign::give_up(take(&mut descriptors));
+        }
         Ok(Some(packet.map(|packet| (packet, descriptors))))
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use turnkey_jailer::foreign;
 
 use super::packet::PacketError;
 
@@ -34,8 +35,10 @@ pub fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
 /// When it is no such memory, is not sealed in every way, cannot be read, or holds more than `most` bytes. Only what has seals is read:
 /// no file of a file system that could hold up its reader has any.
 pub fn read_sealed(memory: OwnedFd, most: usize) -> Result<Vec<u8>, PacketError> {
-    let seals = fcntl(&memory, FcntlArg::F_GET_SEALS).map_err(|_| PacketError::Memory)?;
+    // What has none is no memory.
+    let seals = fcntl(&memory, FcntlArg::F_GET_SEALS).unwrap_or_default();
     if !SealFlag::from_bits_retain(seals).contains(SEALS) {
+        foreign::give_up(vec![memory]);
         return Err(PacketError::Memory);
     }
     let memory = File::from(memory);

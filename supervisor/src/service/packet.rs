@@ -29,6 +29,8 @@ pub const HEADER: usize = 16;
 pub const MOST_BODY: usize = 64 << 10;
 /// Bytes of the words of a request at most, in memory: what execve(2) takes where the stack may have 8 MiB.
 pub const MOST_ORDER: usize = 2 << 20;
+/// Bytes at most of what is wrong, and of the fix; what a caller has named is in there.
+const MOST_WORDS: usize = 16 << 10;
 /// Descriptors of a packet at most.
 pub const MOST_DESCRIPTORS: usize = 7;
 
@@ -260,7 +262,7 @@ impl Refusal {
     fn encode(&self) -> Vec<u8> {
         let mut body = (self.code as u32).to_le_bytes().to_vec();
         for words in [&self.message, &self.fix] {
-            body.extend(sentence(words));
+            body.extend(sentence(&words[..words.floor_char_boundary(MOST_WORDS)]));
         }
         body
     }

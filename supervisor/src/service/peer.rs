@@ -86,14 +86,13 @@ impl ServedPeer {
             .filter(|pid| *pid != 0)
             .ok_or(PeerError::Elsewhere("process namespace"))?;
         require_here(pid)?;
+        let umask = served::umask_of(pid).map_err(|_| PeerError::Gone)?;
         // After the looks: as long as it lives, nobody else has its number.
         require_alive(&process)?;
+        let group = told.gid();
         Ok(ServedPeer {
             pid,
-            user: ServedUser {
-                user,
-                group: told.gid(),
-            },
+            user: ServedUser { user, group, umask },
             groups,
         })
     }

@@ -4,6 +4,7 @@ mod caller_process;
 mod check;
 mod config;
 mod counters;
+mod ending;
 mod first_half;
 mod listener;
 mod log;
@@ -12,6 +13,7 @@ mod queue;
 mod remains;
 mod run_maker;
 mod socket;
+mod turned_away;
 
 use anyhow::ensure;
 use turnkey_supervisor::service::{self, ServedPeer};

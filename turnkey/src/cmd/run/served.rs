@@ -7,6 +7,8 @@ use anyhow::{Context, ensure};
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::stat::Mode;
+use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
+use nix::unistd::{getpgrp, tcgetpgrp};
 use turnkey_jailer::export::ExportDestination;
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::service::export::{ExportLine, ExportReceiver};
@@ -92,7 +94,12 @@ fn asked(
             output::line(&format!("waits for the service: {reason}"));
         }
     };
+    let before = tcgetattr(&stdin).ok();
     let end = service::run(&service::socket_directory(), order, &descriptors, waits);
+    if end.is_err() && tcgetpgrp(&stdin) == Ok(getpgrp()) {
+        // Whoever would have given the terminal back may have been killed.
+        let _ = before.map(|before| tcsetattr(&stdin, SetArg::TCSANOW, &before));
+    }
     if let Err(ServiceError::Withdrawn(signal)) = &end {
         die_from(*signal);
     }

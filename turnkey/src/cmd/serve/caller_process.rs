@@ -2,9 +2,8 @@
 
 use anyhow::Context;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Pid, Uid, setegid, seteuid, setgroups};
-use turnkey_jailer::served::{self, SchedulingClass};
+use turnkey_jailer::served::SchedulingClass;
 use turnkey_supervisor::service::{CallerAllowance, ServedPeer};
 
 /// The caller's process, as far as it decides what its run gets.
@@ -12,7 +11,6 @@ pub struct CallerLook {
     nice: i32,
     class: SchedulingClass,
     affinity: CpuSet,
-    umask: Mode,
     /// The limits of the process itself.
     pub allowance: CallerAllowance,
 }
@@ -28,20 +26,18 @@ impl CallerLook {
             nice: rustix::process::getpriority_process(rustix::process::Pid::from_raw(number))?,
             class: SchedulingClass::read(pid)?,
             affinity: sched_getaffinity(Pid::from_raw(number))?,
-            umask: Mode::from_bits_truncate(served::umask_of(pid)?),
             allowance: CallerAllowance::read(pid)?,
         })
     }
 }
 
-/// Takes on what a jail inherits from its maker: priority, classes of scheduling, CPUs, mask of new files.
+/// Takes on what a jail inherits from its maker: priority, classes of scheduling, CPUs.
 pub fn be_like(peer: &ServedPeer, caller: &CallerLook) -> anyhow::Result<()> {
     // Not below that of the service itself.
     let own = rustix::process::getpriority_process(None)?;
     rustix::process::setpriority_process(None, caller.nice.max(own))?;
     caller.class.take()?;
     sched_setaffinity(Pid::from_raw(0), &caller.affinity)?;
-    nix::sys::stat::umask(caller.umask);
     // Of the caller's alone from here on; the jail leaves them.
     let groups: Vec<Gid> = peer.groups.iter().copied().map(Gid::from_raw).collect();
     setgroups(&groups)?;

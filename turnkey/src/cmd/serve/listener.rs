@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -18,22 +19,27 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::net::{SocketFlags, accept_with};
+use turnkey_jailer::foreign::{self, ForeignSocket};
 use turnkey_supervisor::service::{
-    Packet, PacketLine, PeerError, Refusal, RefusalCode, RunClaim, ServedPeer,
+    Packet, PacketLine, PeerError, RefusalCode, RunClaim, ServedPeer,
 };
 
 use super::config::{self, ServeConfig};
 use super::counters::{ServiceCounters, UserUse};
+use super::ending::EndingMakers;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
 use super::remains::Remains;
 use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
 use super::socket::{BACKLOG, ServiceSocket};
+use super::turned_away::{RefusedCaller, turn_away};
 
 /// The time in which runs end by themselves when the service is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time in which a process ends that was killed, unless the kernel holds it.
 const KILLED: Duration = Duration::from_secs(2);
+/// The time to the next try where the host lacks something for a moment.
+const LACKING: Duration = Duration::from_millis(10);
 
 /// The signal that asks for the counters.
 const ASKED: Signal = Signal::SIGUSR1;
@@ -50,6 +56,8 @@ pub struct Listener<'c> {
     /// The most that the runs of one user claim together.
     most: RunClaim,
     makers: Vec<RunMaker>,
+    /// Processes that have closed their lines, and end.
+    ending: EndingMakers,
     /// Of makers that were killed.
     remains: Remains,
     waiting: CallerQueue<WaitingCaller>,
@@ -87,6 +95,7 @@ impl<'c> Listener<'c> {
             most: config.sums()?,
             next: 1,
             makers: Vec::new(),
+            ending: EndingMakers::default(),
             remains: Remains::default(),
             waiting: CallerQueue::new(config.queue),
             counters: ServiceCounters::default(),
@@ -98,18 +107,19 @@ impl<'c> Listener<'c> {
     /// Serves until a signal asks for the end.
     ///
     /// # Errors
-    /// When the system cannot be waited for, or no process be made any more.
+    /// When the system cannot be waited for.
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
-            self.stand_ready()?;
+            self.stand_ready();
             if self.wait(self.patience(), log)? {
                 return Ok(());
             }
             self.remains.clear();
             self.let_go();
             self.accept(log);
-            self.admit()?;
+            self.admit(log);
             self.tell_who_waits(log);
+            foreign::close_dropped();
         }
     }
 
@@ -121,20 +131,21 @@ impl<'c> Listener<'c> {
             let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
         }
         let deadline = Instant::now() + FAREWELL;
-        while !self.makers.is_empty() && Instant::now() < deadline {
+        while !(self.makers.is_empty() && self.ending.is_empty()) && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
             if self.wait(left, log).is_err() {
                 break;
             }
         }
+        self.makers.append(&mut self.ending.take());
         self.makers.iter_mut().for_each(RunMaker::kill);
         let deadline = Instant::now() + KILLED;
         while (!self.makers.is_empty() || self.remains.rest().is_some())
             && Instant::now() < deadline
         {
             self.makers.retain_mut(|maker| {
-                let is_over = maker.is_over();
+                let is_over = maker.ended().is_some();
                 if is_over && maker.run().is_some() {
                     self.remains.add(maker.id());
                 }
@@ -164,8 +175,20 @@ impl<'c> Listener<'c> {
         for place in self.waiting.iter() {
             waited.push(PollFd::new(place.caller.line.as_fd(), PollFlags::empty()));
         }
+        let most = self.ending.rest().map_or(most, |rest| {
+            let rest = PollTimeout::try_from(rest).unwrap_or(PollTimeout::ZERO);
+            match most == PollTimeout::NONE {
+                true => rest,
+                false => most.min(rest),
+            }
+        });
         match poll(&mut waited, most) {
             Err(Errno::EINTR) => return Ok(false),
+            // Of this moment alone.
+            Err(Errno::ENOMEM | Errno::EAGAIN) => {
+                std::thread::sleep(LACKING);
+                return Ok(false);
+            }
             polled => polled.context("could not wait for callers")?,
         };
         let has: Vec<bool> = waited
@@ -189,35 +212,44 @@ impl<'c> Listener<'c> {
     fn hear(&mut self, has_spoken: &[bool], log: &ServiceLog) {
         let mut has_spoken = has_spoken.iter();
         let mut claims = Vec::new();
-        self.makers.retain_mut(|maker| {
-            if !*has_spoken.next().unwrap_or(&false) {
-                return true;
-            }
-            match (maker.hear(), maker.run()) {
-                (Ok(MakerWord::Claims(claim)), _) => {
-                    claims.push((maker.id(), claim));
-                    return true;
-                }
-                (Ok(MakerWord::Ended(status)), Some(run)) => {
-                    self.counters.ended(status, run.since.elapsed());
-                    self.last_run = Some(Instant::now());
-                    if let Some(signal) = status.signal() {
-                        self.remains.add(maker.id());
-                        log.tell(ServiceEvent::GivenUp {
-                            request: &request_id(std::process::id(), run.number),
-                            user: run.user,
-                            signal,
-                            reason: reason_of(signal),
-                            milliseconds: milliseconds(run.since),
-                        });
+        let mut heard = self
+            .makers
+            .extract_if(.., |maker| match *has_spoken.next().unwrap_or(&false) {
+                false => false,
+                true => match maker.hear() {
+                    MakerWord::Claims(claim) => {
+                        claims.push((maker.id(), claim));
+                        false
                     }
-                }
-                _ => {}
-            }
-            false
-        });
+                    MakerWord::Ends => true,
+                },
+            })
+            .collect();
+        self.ending.add(&mut heard);
+        for (maker, status) in self.ending.ended() {
+            self.note_end(&maker, status, log);
+        }
         for (process, claim) in claims {
             self.judge(process, claim, log);
+        }
+    }
+
+    /// Takes note of a process that has ended, if it was given a caller.
+    fn note_end(&mut self, maker: &RunMaker, status: ExitStatus, log: &ServiceLog) {
+        let Some(run) = maker.run() else {
+            return;
+        };
+        self.counters.ended(status, run.since.elapsed());
+        self.last_run = Some(Instant::now());
+        if let Some(signal) = status.signal() {
+            self.remains.add(maker.id());
+            log.tell(ServiceEvent::GivenUp {
+                request: &request_id(std::process::id(), run.number),
+                user: run.user,
+                signal,
+                reason: reason_of(signal),
+                milliseconds: milliseconds(run.since),
+            });
         }
     }
 
@@ -412,7 +444,7 @@ impl<'c> Listener<'c> {
             let Ok(connection) = accept_with(&self.socket, SocketFlags::CLOEXEC) else {
                 return;
             };
-            let line = PacketLine::from(connection);
+            let line = PacketLine::from(ForeignSocket::from(connection));
             let number = self.next;
             self.next += 1;
             match ServedPeer::from_socket(&line) {
@@ -456,7 +488,7 @@ impl<'c> Listener<'c> {
     }
 
     /// Hands those to a process for whom there is a slot, and room for what they have claimed.
-    fn admit(&mut self) -> anyhow::Result<()> {
+    fn admit(&mut self, log: &ServiceLog) {
         while self.running(None) < self.config.max_running {
             let (makers, most) = (&self.makers, self.most);
             let most_running = self.config.max_running_per_user;
@@ -467,20 +499,22 @@ impl<'c> Listener<'c> {
                 (fits && running < most_running).then_some(running)
             });
             match next {
-                Some(caller) => self.hand_over(caller)?,
-                None => return Ok(()),
+                Some(caller) => self.hand_over(caller, log),
+                None => return,
             }
         }
-        Ok(())
     }
 
-    fn hand_over(&mut self, caller: QueuedCaller<WaitingCaller>) -> anyhow::Result<()> {
+    fn hand_over(&mut self, caller: QueuedCaller<WaitingCaller>, log: &ServiceLog) {
         let place = match self.makers.iter().position(RunMaker::is_ready) {
             Some(place) => place,
-            None => {
-                self.makers.push(self.start()?);
-                self.makers.len() - 1
-            }
+            None => match self.start() {
+                Ok(maker) => {
+                    self.makers.push(maker);
+                    self.makers.len() - 1
+                }
+                Err(error) => return self.refuse_for_now(&caller, &error, log),
+            },
         };
         self.last_run = Some(Instant::now());
         if caller.caller.is_told.get() {
@@ -488,7 +522,23 @@ impl<'c> Listener<'c> {
             let _ = caller.caller.line.send(&goes_on, &[], false);
         }
         self.makers[place].give(caller);
-        Ok(())
+    }
+
+    /// Turns a caller away for whom the host has no process now; the others stay.
+    fn refuse_for_now(
+        &mut self,
+        caller: &QueuedCaller<WaitingCaller>,
+        error: &anyhow::Error,
+        log: &ServiceLog,
+    ) {
+        self.counters.refused(RefusalCode::Busy);
+        let who = RefusedCaller {
+            request: caller.number,
+            user: Some(caller.user),
+            caller: Some(caller.caller.process),
+        };
+        let refusal = (RefusalCode::Busy, format!("{error:#}"));
+        turn_away(&caller.caller.line, &who, refusal, log);
     }
 
     /// The runs of a user, or of all.
@@ -496,15 +546,18 @@ impl<'c> Listener<'c> {
         count(&self.makers, user)
     }
 
-    /// Has as many processes ready as configured, as far as there are slots.
-    fn stand_ready(&mut self) -> anyhow::Result<()> {
+    /// Has as many processes ready as configured, as far as there are slots, and the host has processes.
+    fn stand_ready(&mut self) {
         let ready = self.config.ready.min(self.config.max_running);
         while self.makers.iter().filter(|maker| maker.is_ready()).count() < ready
             && self.makers.len() < self.config.max_running
         {
-            self.makers.push(self.start()?);
+            match self.start() {
+                Ok(maker) => self.makers.push(maker),
+                // One is started for the next caller.
+                Err(_) => return,
+            }
         }
-        Ok(())
     }
 
     fn start(&self) -> anyhow::Result<RunMaker> {
@@ -537,35 +590,4 @@ fn reason_of(signal: i32) -> &'static str {
         }
         _ => "its process failed",
     }
-}
-
-/// A caller that is turned away, for the log.
-struct RefusedCaller {
-    request: u64,
-    user: Option<u32>,
-    /// The caller's process, where that is known.
-    caller: Option<u32>,
-}
-
-fn turn_away(
-    line: &PacketLine,
-    who: &RefusedCaller,
-    (code, message): (RefusalCode, String),
-    log: &ServiceLog,
-) {
-    log.tell(ServiceEvent::Refused {
-        request: &request_id(std::process::id(), who.request),
-        user: who.user,
-        caller: who.caller,
-        code: code as u32,
-        reason: &message,
-    });
-    let fix = match code {
-        RefusalCode::Busy => "come back later, or run without it: --local",
-        _ => "run without it: --local",
-    };
-    let fix = fix.to_owned();
-    let refusal = Refusal { code, message, fix };
-    // Who does not take it at once does without.
-    let _ = line.send(&Packet::Refused(refusal), &[], false);
 }

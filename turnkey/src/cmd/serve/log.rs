@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::time::{Instant, SystemTime};
 
 use super::counters::{ServiceCounters, UserUse};
-use serde::Serialize;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use turnkey_report::Verdict;
@@ -34,6 +35,7 @@ pub enum ServiceEvent<'e> {
         /// The caller's process.
         caller: u32,
         /// The reason, as the caller was told.
+        #[serde(serialize_with = "short")]
         reason: &'e str,
     },
     /// A caller was turned away, at the door or by the process of its run.
@@ -49,6 +51,7 @@ pub enum ServiceEvent<'e> {
         /// The number of the refusal.
         code: u32,
         /// The reason, as the caller was told.
+        #[serde(serialize_with = "short")]
         reason: &'e str,
     },
     /// A program has started.
@@ -60,8 +63,10 @@ pub enum ServiceEvent<'e> {
         /// The caller's process.
         caller: u32,
         /// The profile.
+        #[serde(serialize_with = "shorter")]
         profile: &'e str,
         /// The program, without its arguments.
+        #[serde(serialize_with = "shorter")]
         program: &'e str,
     },
     /// A run is over.
@@ -79,6 +84,7 @@ pub enum ServiceEvent<'e> {
         /// The verdict.
         verdict: Verdict,
         /// The first line of what `turnkey run` tells: of what it was killed for, or how it ended.
+        #[serde(serialize_with = "short")]
         result: &'e str,
         /// From the connection to the report.
         milliseconds: u64,
@@ -97,6 +103,7 @@ pub enum ServiceEvent<'e> {
         /// The signal.
         signal: i32,
         /// The reason, as far as the signal tells it.
+        #[serde(serialize_with = "short")]
         reason: &'e str,
         /// From the slot to its end.
         milliseconds: u64,
@@ -149,14 +156,91 @@ impl ServiceLog {
         Ok(ServiceLog(File::from(copy)))
     }
 
-    /// Writes a line. Who reads it no more is no reason to stop.
+    /// Writes a line, where somebody takes it at once: who reads no more is no reason to stop.
     pub fn tell(&self, event: ServiceEvent<'_>) {
         let now = OffsetDateTime::from(SystemTime::now());
         let at = now.format(&Rfc3339).unwrap_or_default();
-        let Ok(mut line) = serde_json::to_vec(&Line { at, event }) else {
+        let Ok(line) = serde_json::to_string(&Line { at, event }) else {
             return;
         };
-        line.push(b'\n');
-        let _ = (&self.0).write_all(&line);
+        let mut taken = [PollFd::new(self.0.as_fd(), PollFlags::POLLOUT)];
+        if poll(&mut taken, PollTimeout::ZERO) == Ok(0) {
+            return;
+        }
+        // One write, of no more than a pipe takes as a whole.
+        let _ = (&self.0).write_all(in_ascii(&line).as_bytes());
+    }
+}
+
+/// The line with each character that a terminal could heed, or show in another order, as JSON has it for programs.
+fn in_ascii(line: &str) -> String {
+    let mut words = String::with_capacity(line.len() + 1);
+    for character in line.chars() {
+        if (' '..='~').contains(&character) {
+            words.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            words.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    words.push('\n');
+    words
+}
+
+/// Words of a caller's, cut so that a line, with twelve bytes for each character, fits in what a pipe takes as a whole.
+fn short<S: Serializer>(words: &str, to: S) -> Result<S::Ok, S::Error> {
+    cut(words, 300).serialize(to)
+}
+
+/// Two of a line's.
+fn shorter<S: Serializer>(words: &str, to: S) -> Result<S::Ok, S::Error> {
+    cut(words, 150).serialize(to)
+}
+
+fn cut(words: &str, characters: usize) -> &str {
+    let end = words.char_indices().nth(characters);
+    end.map_or(words, |(end, _)| &words[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_line_steers_no_terminal_is_short_and_waits_for_nobody() {
+        let (mut out, into) = std::io::pipe().unwrap();
+        let log = ServiceLog(File::from(std::os::fd::OwnedFd::from(into)));
+        let program = format!(
+            "\u{9b}31m\u{202e}\u{7f}\u{1f511}\n{}",
+            "\u{1f511}".repeat(9999)
+        );
+        let profile = &program;
+        // More than a pipe takes.
+        for _ in 0..100 {
+            log.tell(ServiceEvent::Started {
+                request: "1-1",
+                user: 1,
+                caller: 2,
+                profile,
+                program: &program,
+            });
+        }
+        drop(log);
+        let mut said = String::new();
+        out.read_to_string(&mut said).unwrap();
+        assert!(
+            said.bytes()
+                .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
+        );
+        let lines: Vec<&str> = said.lines().collect();
+        assert!((1..100).contains(&lines.len()), "{}", lines.len());
+        for line in lines {
+            assert!(line.len() < 4096, "{}", line.len());
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let told = line["program"].as_str().unwrap();
+            assert!(program.starts_with(told) && told.chars().count() == 150);
+        }
     }
 }

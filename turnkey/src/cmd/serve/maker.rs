@@ -14,7 +14,9 @@ use anyhow::{Context, ensure};
 use clap::Parser as _;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::stat::Mode;
 use nix::unistd::Pid;
+use turnkey_jailer::foreign::ForeignSocket;
 use turnkey_jailer::served;
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::JailLimits;
@@ -34,6 +36,7 @@ use super::caller_process::{CallerLook, as_caller, be_like};
 use super::counters::{GONE, status_of};
 use super::first_half::FirstHalf;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
+use super::run_maker::CallerLine;
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
 use crate::colour;
@@ -61,6 +64,8 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     SigSet::all().thread_unblock()?;
     // It was started by another name.
     nix::sys::prctl::set_name(c"turnkey")?;
+    // Of whoever has started the service; the caller's own is the program's alone.
+    nix::sys::stat::umask(Mode::S_IWGRP | Mode::S_IWOTH);
     turnkey_supervisor::make_room_for_files();
     served::write_as_everybody().map_err(anyhow::Error::from)?;
     let file = arguments.config.as_deref();
@@ -84,7 +89,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         return Ok(0);
     };
     let (began, log) = (Instant::now(), ServiceLog::open()?);
-    let caller = Arc::new(PacketLine::from(connection));
+    let caller = Arc::new(CallerLine::from(ForeignSocket::from(connection)));
     let peer = match ServedPeer::from_socket(&*caller) {
         Err(PeerError::Gone) => {
             log.tell(ServiceEvent::Gone { request: &request });
@@ -205,7 +210,7 @@ enum RequestEnd {
 /// Makes the run that is asked for, where its user has room for it.
 fn answered(
     half: FirstHalf,
-    caller: &Arc<PacketLine>,
+    caller: &Arc<CallerLine>,
     peer: &ServedPeer,
     (service, service_pid): (&PacketLine, Pid),
     started: &dyn Fn(&str, &OsStr),
@@ -461,7 +466,7 @@ impl RunObserver for StartedRun<'_> {
 
 /// Passes on what the caller says while the run lasts, from a thread with which this process dies when the service does. A caller that
 /// hangs up wants no run.
-fn heed(caller: Arc<PacketLine>, service: Pid) -> anyhow::Result<()> {
+fn heed(caller: Arc<CallerLine>, service: Pid) -> anyhow::Result<()> {
     let own = Pid::this();
     let (tell, told) = std::sync::mpsc::channel();
     let listen = move || {
@@ -476,9 +481,9 @@ fn heed(caller: Arc<PacketLine>, service: Pid) -> anyhow::Result<()> {
     told.recv()?
 }
 
-fn listen_to(caller: &PacketLine, own: Pid) {
+fn listen_to(caller: &CallerLine, own: Pid) {
     loop {
-        match caller.receive(None) {
+        match caller.receive_bare() {
             Ok(Some(Ok((Packet::Signal(number), _)))) => {
                 let passed = PASSED_ON.into_iter().find(|known| *known as u32 == number);
                 if let Some(signal) = passed {
@@ -534,7 +539,7 @@ mod tests {
         let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
         drop(other);
         let pid = Pid::from_raw(sleeper.id().cast_signed());
-        listen_to(&own.into(), pid);
+        listen_to(&ForeignSocket::from(own).into(), pid);
         sleeper
     }
 

@@ -1,19 +1,23 @@
 //! A process that makes one run, as the listener has it: started before anybody asks, given a caller, gone with the run.
 
 use std::cell::Cell;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::Context;
 use rustix::net::{AddressFamily, SocketFlags, socketpair};
+use turnkey_jailer::foreign::ForeignSocket;
 use turnkey_supervisor::service::{LINE_TYPE, Packet, PacketLine, RunClaim};
 
 use super::queue::QueuedCaller;
 
 /// The nice value of a process that stands ready.
 const LEAST: i32 = 19;
+
+/// A caller's connection, on which anything may be queued.
+pub type CallerLine = PacketLine<ForeignSocket<OwnedFd>>;
 
 /// The process.
 pub struct RunMaker {
@@ -36,7 +40,7 @@ enum MakerState {
 /// A caller that waits, or is given to a process.
 pub struct WaitingCaller {
     /// The connection.
-    pub line: PacketLine,
+    pub line: CallerLine,
     /// The process that connected.
     pub process: u32,
     /// The claim that its run has made in vain; nothing as long as nobody has read its request.
@@ -63,8 +67,8 @@ pub struct ServedRun {
 pub enum MakerWord {
     /// A claim.
     Claims(RunClaim),
-    /// The end.
-    Ended(ExitStatus),
+    /// The end, which the process is at.
+    Ends,
 }
 
 impl RunMaker {
@@ -137,15 +141,15 @@ impl RunMaker {
     }
 
     /// Takes what it has said, once its line says that there is something.
-    pub fn hear(&mut self) -> std::io::Result<MakerWord> {
+    pub fn hear(&mut self) -> MakerWord {
         match self.line.receive(None) {
-            Ok(Some(Ok((Packet::Claim(claim), _)))) => return Ok(MakerWord::Claims(claim)),
+            Ok(Some(Ok((Packet::Claim(claim), _)))) => return MakerWord::Claims(claim),
             // It has closed its line with its last act.
             Ok(None) => {}
             // Nothing that it ever says.
             _ => self.kill(),
         }
-        self.process.wait().map(MakerWord::Ended)
+        MakerWord::Ends
     }
 
     /// The run that it makes, if it makes one.
@@ -177,9 +181,9 @@ impl RunMaker {
         let _ = self.process.wait();
     }
 
-    /// True when it has ended.
-    pub fn is_over(&mut self) -> bool {
-        self.process.try_wait().is_ok_and(|end| end.is_some())
+    /// The way in which it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
     }
 }
 

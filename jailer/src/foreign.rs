@@ -1,0 +1,173 @@
+//! Sockets in which others queue descriptors of theirs: closed by the end of a process, and by nobody who has something else to do.
+//!
+//! With the last descriptor of a Unix socket go the descriptors that wait in its queue, and whoever closes it closes those. The last close
+//! of a TCP socket that lingers, socket(7) `SO_LINGER`, with data that nobody reads, waits as long as its maker has said, in a call that
+//! nothing but a signal ends. A process that ends does not wait: `PF_EXITING`, `inet_release()` in the kernel. So each such socket is kept
+//! here when it is dropped, until a [process of its own](close_dropped) holds it, too, and ends as soon as this one has closed its own
+//! descriptor.
+
+use std::mem::take;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{Timespec, futex};
+
+use crate::sys::{self, VforkHelper};
+
+/// Sockets that are kept at most before a process is made for them.
+const KEPT: usize = 64;
+/// Processes at a time. More are there only if the kernel holds them in a close(2) that waits even then: what follows is closed by the
+/// end of this process.
+const PROCESSES: usize = 64;
+/// Milliseconds in which one ends, so that it leaves nothing to be taken away later.
+const END: u8 = 5;
+/// The time after which a process ends, whatever its maker does.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 60,
+    tv_nsec: 0,
+};
+
+static DROPPED: Mutex<DroppedSockets> = Mutex::new(DroppedSockets {
+    sockets: Vec::new(),
+    closers: Vec::new(),
+});
+
+struct DroppedSockets {
+    sockets: Vec<Arc<dyn Send + Sync>>,
+    closers: Vec<VforkHelper<Arc<AtomicU32>>>,
+}
+
+/// A socket whose other side is anybody. Dropped, it is closed by [`close_dropped`], or by the end of this process.
+#[derive(Debug)]
+pub struct ForeignSocket<T: Send + Sync + 'static>(Arc<T>);
+
+impl<T: Send + Sync + 'static> From<T> for ForeignSocket<T> {
+    fn from(socket: T) -> Self {
+        ForeignSocket(Arc::new(socket))
+    }
+}
+
+impl<T: Send + Sync + 'static> Deref for ForeignSocket<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: AsFd + Send + Sync + 'static> AsFd for ForeignSocket<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for ForeignSocket<T> {
+    fn drop(&mut self) {
+        let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+        if dropped.sockets.len() >= KEPT {
+            dropped.close();
+        }
+        let socket = Arc::clone(&self.0);
+        dropped.sockets.push(socket);
+    }
+}
+
+/// Gives up descriptors of somebody else's that came here.
+pub fn give_up(came: Vec<OwnedFd>) {
+    came.into_iter().map(ForeignSocket::from).for_each(drop);
+}
+
+/// Closes the sockets that were dropped, and waits for none. A dropped one is still open when its owner has just dropped it, so call it
+/// later: at the end of a step of a loop.
+pub fn close_dropped() {
+    let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    dropped.close();
+}
+
+impl DroppedSockets {
+    fn close(&mut self) {
+        self.closers.retain_mut(|closer| !closer.has_ended());
+        if self.sockets.is_empty() || self.closers.len() >= PROCESSES {
+            return;
+        }
+        let is_closed = Arc::new(AtomicU32::new(0));
+        // Without a process for it they wait for the next time.
+        let Ok(mut closer) = sys::start_helper(0, end_after, Arc::clone(&is_closed)) else {
+            return;
+        };
+        drop(take(&mut self.sockets));
+        is_closed.store(1, Ordering::Release);
+        let _ = futex::wake(&is_closed, futex::Flags::empty(), 1);
+        // As a rule it takes less than one.
+        if !closer.ended_within(END) {
+            self.closers.push(closer);
+        }
+    }
+}
+
+/// Holds copies of all descriptors of its maker, until that has closed its own; then its end closes them.
+fn end_after(is_closed: &Arc<AtomicU32>) -> ! {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    while is_closed.load(Ordering::Acquire) == 0 {
+        let waited = futex::wait(is_closed, futex::Flags::empty(), 0, Some(&PATIENCE));
+        if waited == Err(rustix::io::Errno::TIMEDOUT) {
+            break;
+        }
+    }
+    sys::exit(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{IoSlice, Write};
+    use std::mem::MaybeUninit;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+
+    /// A socket in whose queue one waits that lingers, and the other side of that.
+    fn queued(seconds: u64) -> (OwnedFd, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (kept, _) = listener.accept().unwrap();
+        sender.set_nonblocking(true).unwrap();
+        while sender.write(&[0; 1 << 16]).is_ok() {}
+        sockopt::set_socket_linger(&sender, Some(Duration::from_secs(seconds))).unwrap();
+        let (own, other) = UnixStream::pair().unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let rights = [sender.as_fd()];
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&rights)));
+        sendmsg(
+            &other,
+            &[IoSlice::new(b"x")],
+            &mut beside,
+            SendFlags::empty(),
+        )
+        .unwrap();
+        (own.into(), kept)
+    }
+
+    #[test]
+    fn what_lingers_in_a_queue_keeps_nobody_who_drops_it() {
+        let (own, _kept) = queued(1);
+        let began = Instant::now();
+        drop(own);
+        let took = began.elapsed();
+        assert!(took > Duration::from_millis(900), "the control: {took:?}");
+        let (own, mut kept) = queued(60);
+        let began = Instant::now();
+        drop(ForeignSocket::from(own));
+        close_dropped();
+        // It is closed, too: what was sent ends.
+        kept.set_nonblocking(false).unwrap();
+        std::io::copy(&mut kept, &mut std::io::sink()).unwrap();
+        assert!(began.elapsed() < Duration::from_millis(900));
+    }
+}
