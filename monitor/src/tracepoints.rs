@@ -135,7 +135,8 @@ fn perf_link(
     let link = FdLink::try_from(link).map_err(unnumbered)?;
     // aya does not hand its descriptor out.
     let ours = sys::link_by_number(link.info().map_err(unnumbered)?.id());
-    ours.map_err(|errno| explain_program(name, refused("bpf_link_get_fd_by_id", errno)))
+    ours.and_then(|ours| ours.ok_or(Errno::ENOENT))
+        .map_err(|errno| explain_program(name, refused("bpf_link_get_fd_by_id", errno)))
 }
 
 /// Directories with the numbers of trace events; `Documentation/trace/events.rst`.

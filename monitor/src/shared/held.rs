@@ -63,11 +63,17 @@ fn numbers(folder: &Folder) -> Result<Array<MapData, u32>, OpenError> {
     Ok(Array::try_from(Map::Array(super::map(&folder.held())?))?)
 }
 
+/// The error of a link that cannot be asked about.
+fn asked(errno: Errno) -> OpenError {
+    OpenError::Poll(errno.into())
+}
+
 /// True when some process holds the links.
 pub(super) fn is_watching(folder: &Folder) -> Result<bool, OpenError> {
     let numbers = numbers(folder)?;
     let first = in_one_go(|| numbers.get(&0, 0))?;
-    Ok(first != 0 && sys::link_by_number(first).is_ok())
+    let link = sys::link_by_number(first).map_err(asked)?;
+    Ok(first != 0 && link.is_some())
 }
 
 impl HeldLinks {
@@ -110,11 +116,10 @@ impl HeldLinks {
         if number == 0 {
             return Ok(None);
         }
-        let Ok(link) = sys::link_by_number(number) else {
+        let Some(link) = sys::link_by_number(number).map_err(asked)? else {
             return Ok(None);
         };
         // Numbers are given anew: this may be anybody's link.
-        let asked = |errno: Errno| OpenError::Poll(errno.into());
         let (_, calls) = sys::numbers_of_link(link.as_fd()).map_err(asked)?;
         let program = sys::number_of_program(program.program.as_fd()).map_err(asked)?;
         Ok((calls == program).then_some(link))
@@ -132,7 +137,6 @@ impl HeldLinks {
                 in_one_go(|| self.numbers.set(DOUBT, 1, 0))?;
             }
             let link = program.attach_again(folder)?;
-            let asked = |errno: Errno| OpenError::Poll(errno.into());
             let (number, _) = sys::numbers_of_link(link.as_fd()).map_err(asked)?;
             in_one_go(|| self.numbers.set(program.place, number, 0))?;
             self.links.push((program.place, link));
@@ -171,7 +175,8 @@ impl HeldLinks {
         let places: Vec<_> = self.links.drain(..).map(|(place, _)| place).collect();
         for place in places {
             let number = in_one_go(|| self.numbers.get(&place, 0)).unwrap_or(0);
-            if number != 0 && sys::link_by_number(number).is_err() {
+            // Whoever may open no more files does not learn whether others hold the link.
+            if number != 0 && matches!(sys::link_by_number(number), Ok(None)) {
                 // A number that stays only has the next one look twice.
                 let _ = in_one_go(|| self.numbers.set(place, 0, 0));
             }

@@ -66,11 +66,15 @@ pub(crate) fn link_verified(program: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     descriptor(bpf_cmd::BPF_RAW_TRACEPOINT_OPEN, &mut attributes)
 }
 
-/// Opens a link that some process holds, by its number; `BPF_LINK_GET_FD_BY_ID`. Numbers are given anew.
-pub(crate) fn link_by_number(number: u32) -> nix::Result<OwnedFd> {
+/// Opens a link that some process holds, by its number; `BPF_LINK_GET_FD_BY_ID`. Numbers are given anew. `None`: nobody holds such a link;
+/// a process that may open no more files is told so by an error.
+pub(crate) fn link_by_number(number: u32) -> nix::Result<Option<OwnedFd>> {
     let mut attributes = no_attributes();
     attributes.__bindgen_anon_6.__bindgen_anon_1.link_id = number;
-    descriptor(bpf_cmd::BPF_LINK_GET_FD_BY_ID, &mut attributes)
+    match descriptor(bpf_cmd::BPF_LINK_GET_FD_BY_ID, &mut attributes) {
+        Err(Errno::ENOENT) => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 /// The numbers of a link and of the program that it has called; `BPF_OBJ_GET_INFO_BY_FD`.

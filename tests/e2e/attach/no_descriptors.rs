@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use turnkey_tests::{binary, eventually};
 
+use super::robust::taken_and_let_go;
 use super::{Attached, Others, OthersGroup};
 
 /// Longer than the watcher waits between two looks at the group, `LONGEST_TICK`.
@@ -18,6 +19,15 @@ fn is_listed(group: &str) -> bool {
     String::from_utf8_lossy(&top.stdout).contains(group)
 }
 
+/// Leaves a watcher no descriptor.
+fn limit(attached: &Attached) {
+    let pid = attached.child.id().to_string();
+    let limited = Command::new("prlimit")
+        .args(["--pid", &pid, "--nofile=0:0"])
+        .status();
+    assert!(limited.expect("prlimit can be run").success());
+}
+
 #[test]
 fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobody_live_on() {
     for options in [&[][..], &["--required"]] {
@@ -26,11 +36,7 @@ fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobo
         let mut beside = Others::start(&group.below("below"));
         let mut attached = Attached::to(&["--cgroup", &group.name], options);
         eventually("it watches, and can be followed", || is_listed(&group.name));
-        let pid = attached.child.id().to_string();
-        let limited = Command::new("prlimit")
-            .args(["--pid", &pid, "--nofile=0:0"])
-            .status();
-        assert!(limited.expect("prlimit can be run").success());
+        limit(&attached);
         assert_ne!(others.ask("read /etc/hostname"), "");
         std::thread::sleep(A_LOOK);
         let ended = attached.child.try_wait().expect("it is a child");
@@ -46,4 +52,19 @@ fn a_watcher_that_can_open_nothing_any_more_still_kills_for_a_rule_and_lets_nobo
             attached.child.try_wait().expect("it is a child").is_some()
         });
     }
+}
+
+#[test]
+fn a_watcher_that_leaves_and_can_open_nothing_has_no_act_of_others_told_twice() {
+    let (kept, left) = (OthersGroup::new(), OthersGroup::new());
+    let _keeping = Attached::to(&["--cgroup", &kept.name], &[]);
+    let mut leaving = Attached::to(&["--cgroup", &left.name], &[]);
+    eventually("it watches, and can be followed", || is_listed(&left.name));
+    limit(&leaving);
+    leaving.let_go();
+    eventually("the watcher ends", || {
+        leaving.child.try_wait().expect("it is a child").is_some()
+    });
+    // The links of the one that stays are still there.
+    taken_and_let_go(1);
 }

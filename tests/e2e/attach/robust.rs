@@ -92,7 +92,7 @@ fn canaries() -> Vec<PathBuf> {
 }
 
 /// Takes a busy group and lets it go, so many times; each time, all that was done is told, once.
-fn taken_and_let_go(times: u32) {
+pub(super) fn taken_and_let_go(times: u32) {
     let (group, directory) = (OthersGroup::new(), scratch());
     let busy = Busy::start(&group.path);
     let counting = Counting::start(&group.path);
