@@ -155,7 +155,7 @@ pub enum CanaryError {
     /// The canary ended otherwise.
     #[error("the canary ended in a way that proves nothing: {0}")]
     Unclear(String),
-    /// One act was told more than once.
+    /// An act was told more than once.
     #[error(
         "the kernel still calls programs for a run that was killed: it told of one {0} twice for seconds; try again, or use --leave-nothing"
     )]

@@ -16,7 +16,7 @@ use crate::sys::{self, AttachPoint, OffsetsValue};
 use crate::tier::Tier;
 use crate::tracepoints::{Tracepoint, tracepoints};
 
-/// Every cgroup program, with where a group calls it: those for socket addresses, and that for new sockets.
+/// The cgroup programs, each with where a group calls it: those for socket addresses, and that for new sockets.
 pub(crate) const GROUP_HOOKS: [(&str, AttachPoint); 7] = [
     ("connect4", AttachPoint::BPF_CGROUP_INET4_CONNECT),
     ("connect6", AttachPoint::BPF_CGROUP_INET6_CONNECT),

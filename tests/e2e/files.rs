@@ -73,7 +73,7 @@ fn cpus_are_counted_as_the_jail_has_them() {
     }
 }
 
-/// Who looks for the host's hardware finds nothing to list; who counts CPUs finds what it asks for.
+/// A program that looks for the host's hardware finds nothing to list; one that counts CPUs finds what it asks for.
 #[test]
 fn what_is_made_in_sys_is_found_by_name_and_not_listed() {
     for option in ["--cpu 100%", "--root-mode overlay", "--user root"] {

@@ -339,7 +339,7 @@ for peer in [None, ('203.0.113.7', 8443)]:
     print(own.send(b'x') if peer else own.sendto(b'x', ('203.0.113.7', 8443)))
   except OSError as error: print(error.errno)";
 
-/// Whoever means UDP learns that there is none: of what is refused, and of a connected socket whose datagrams reach nobody.
+/// A program that means UDP learns that there is none: of what is refused, and of a connected socket whose datagrams reach nobody.
 #[test]
 fn that_hosts_are_reached_over_tcp_alone_is_said_wherever_udp_is_meant() {
     network_of_its_own();

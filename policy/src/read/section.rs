@@ -14,7 +14,7 @@ use crate::values::{self, ValueError};
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
-/// One text, and what was found wrong with it.
+/// A text, and the problems that were found in it.
 pub(super) struct ProfileReader<'r> {
     pub(super) source: &'r Arc<SourceText>,
     pub(super) problems: &'r mut Vec<Problem>,

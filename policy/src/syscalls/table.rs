@@ -1,6 +1,6 @@
 //! Every syscall of x86_64 that Linux has had up to 6.18, with its number.
 //!
-//! This is one of the two tables that know the CPU. It follows
+//! The table is one of the two that know the CPU. It follows
 //! `arch/x86/entry/syscalls/syscall_64.tbl` of the kernel, without the x32 numbers.
 
 /// Names and numbers, by number.

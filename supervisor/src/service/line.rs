@@ -18,7 +18,7 @@ use super::packet::{HEADER, MOST_BODY, MOST_DESCRIPTORS, Packet, PacketError};
 /// The type of the socket.
 pub const LINE_TYPE: SocketType = SocketType::SEQPACKET;
 
-/// One end of a connection; a [`ForeignSocket`](turnkey_jailer::foreign::ForeignSocket) where its owner must not wait for what the other
+/// An end of a connection; a [`ForeignSocket`](turnkey_jailer::foreign::ForeignSocket) where its owner must not wait for what the other
 /// side has queued.
 #[derive(Debug)]
 pub struct PacketLine<S: AsFd = OwnedFd>(S);

@@ -11,7 +11,7 @@ expected!(
     "a virtual machine of Java takes an emulated CPU long: on this host"
 );
 
-/// One file that java itself compiles, with many needs: threads, a file, loopback, a child, ends of children, a heap that is full; then
+/// A file that java itself compiles, with many needs: threads, a file, loopback, a child, ends of children, a heap that is full; then
 /// the interfaces, and a signal that its own handler answers.
 const ONE: &str = r#"import java.net.*;
 import java.nio.file.*;

@@ -1,6 +1,6 @@
 //! Runs the listed tests, one after the other, and tells the host about each.
 //!
-//! One at a time: the machine's CPUs are emulated by one thread, so a second test would only
+//! Tests run one at a time: the machine's CPUs are emulated by one thread, so a second test would only
 //! make the durations of the first one depend on it.
 
 use std::fs::{self, File};

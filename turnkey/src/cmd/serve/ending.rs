@@ -42,7 +42,7 @@ impl EndingMakers {
         self.0.is_empty()
     }
 
-    /// All of them.
+    /// The makers that are ending.
     pub fn take(&mut self) -> Vec<RunMaker> {
         self.0.drain(..).map(|(maker, _)| maker).collect()
     }
