@@ -4,11 +4,14 @@
 //! of a TCP socket that lingers, socket(7) `SO_LINGER`, with data that nobody reads, waits as long as its maker has said, in a call that
 //! nothing but a signal ends. A process that ends does not wait: `PF_EXITING`, `inet_release()` in the kernel. So each such socket is kept
 //! here when it is dropped, until a [process of its own](close_dropped) holds it, too, and ends as soon as this one has closed its own
-//! descriptor.
+//! descriptor. A program that is started meanwhile has copies until execve(2) closes them, and waits like anybody if they are the last:
+//! [`spawn`] is for those who have such sockets.
 
-use std::mem::take;
+use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -87,6 +90,19 @@ pub fn close_dropped() {
     dropped.close();
 }
 
+/// Starts a program, and returns when it has closed its copies of this process's descriptors: none of them is the last.
+///
+/// # Errors
+/// Those of [`Command::spawn`].
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    // No other thread closes any meanwhile.
+    let _dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    // To set a group, its own, the library makes the process by fork(2) and waits for the end of a pipe, which execve(2) closes once it
+    // has taken all that are to be closed out of the table. By vfork(2) it would go on before: the kernel's begin_new_exec() lets the
+    // maker go first.
+    command.gid(rustix::process::getegid().as_raw()).spawn()
+}
+
 impl DroppedSockets {
     fn close(&mut self) {
         self.closers.retain_mut(|closer| !closer.has_ended());
@@ -98,7 +114,9 @@ impl DroppedSockets {
         let Ok(mut closer) = sys::start_helper(0, end_after, Arc::clone(&is_closed)) else {
             return;
         };
-        drop(take(&mut self.sockets));
+        // The others' owners are in the middle of dropping theirs, in other threads, which would be the last.
+        let is_dropped = |socket: &mut Arc<dyn Send + Sync>| Arc::strong_count(socket) == 1;
+        self.sockets.extract_if(.., is_dropped).for_each(drop);
         is_closed.store(1, Ordering::Release);
         let _ = futex::wake(&is_closed, futex::Flags::empty(), 1);
         // As a rule it takes less than one.
@@ -127,9 +145,13 @@ mod tests {
     use std::mem::MaybeUninit;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
+    use std::sync::atomic::AtomicBool;
     use std::time::{Duration, Instant};
 
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+    use rustix::process::setpriority_process;
 
     /// A socket in whose queue one waits that lingers, and the other side of that.
     fn queued(seconds: u64) -> (OwnedFd, TcpStream) {
@@ -152,6 +174,52 @@ mod tests {
         )
         .unwrap();
         (own.into(), kept)
+    }
+
+    /// True when one of ten programs waits for what lingers: each has to wait for the CPU when it is started, and meanwhile a socket is
+    /// dropped that was there before.
+    fn keeps_one(spawn: impl Fn(&mut Command) -> io::Result<Child>) -> bool {
+        let thread = Pid::from_raw(0);
+        let everywhere = sched_getaffinity(thread).unwrap();
+        let mut one = CpuSet::new();
+        one.set(
+            (0..CpuSet::count())
+                .find(|cpu| everywhere.is_set(*cpu) == Ok(true))
+                .unwrap(),
+        )
+        .unwrap();
+        let is_over = AtomicBool::new(false);
+        let is_kept = || {
+            let (own, _kept) = queued(1);
+            let own = ForeignSocket::from(own);
+            let began = Instant::now();
+            sched_setaffinity(thread, &one).unwrap();
+            setpriority_process(None, 19).unwrap();
+            let mut program = spawn(&mut Command::new("true")).unwrap();
+            setpriority_process(None, 0).unwrap();
+            sched_setaffinity(thread, &everywhere).unwrap();
+            drop(own);
+            close_dropped();
+            program.wait().unwrap();
+            began.elapsed() > Duration::from_millis(900)
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sched_setaffinity(thread, &one).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let one = (0..10).any(|_| is_kept());
+            is_over.store(true, Ordering::Relaxed);
+            one
+        })
+    }
+
+    #[test]
+    fn a_program_that_is_started_meanwhile_waits_for_none() {
+        assert!(keeps_one(Command::spawn), "the control");
+        assert!(!keeps_one(super::spawn));
     }
 
     #[test]

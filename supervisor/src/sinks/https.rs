@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use turnkey_jailer::foreign;
 use turnkey_jailer::paths::{self, LastSymlink};
 use turnkey_report::Alert;
 
@@ -76,7 +77,7 @@ impl Curl {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = foreign::spawn(&mut command)?;
         let deadline = Instant::now() + PATIENCE + GRACE;
         let ended = talk(&mut child, settings, deadline);
         // Of one that has ended this says so, which is as good.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use rustix::net::{AddressFamily, SocketFlags, socketpair};
-use turnkey_jailer::foreign::ForeignSocket;
+use turnkey_jailer::foreign::{self, ForeignSocket};
 use turnkey_supervisor::service::{LINE_TYPE, Packet, PacketLine, RunClaim};
 
 use super::queue::QueuedCaller;
@@ -197,7 +197,7 @@ fn spawn_in_the_background(command: &mut Command) -> std::io::Result<Child> {
     let own = rustix::process::getpriority_process(None)?;
     command.args(["--nice", &own.to_string()]);
     rustix::process::setpriority_process(None, LEAST)?;
-    let spawned = command.spawn();
+    let spawned = foreign::spawn(command);
     rustix::process::setpriority_process(None, own)?;
     spawned
 }
