@@ -10,6 +10,7 @@ mod activated;
 mod again;
 mod allowance;
 mod asked;
+mod bounds;
 mod callers;
 mod check;
 mod counted;

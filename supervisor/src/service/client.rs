@@ -240,3 +240,22 @@ fn read(memory: OwnedFd) -> io::Result<Vec<u8>> {
     memory.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+
+    fn memory(length: u64) -> OwnedFd {
+        let memory = File::from(memfd_create(c"test", MFdFlags::MFD_CLOEXEC).unwrap());
+        memory.set_len(length).unwrap();
+        memory.into()
+    }
+
+    #[test]
+    fn a_report_that_is_too_large_is_an_error_and_no_part_of_one() {
+        assert_eq!(read(memory(70)).unwrap(), [0; 70]);
+        let error = read(memory(MOST_REPORT + 1)).unwrap_err();
+        assert!(error.to_string().contains("larger than"), "{error}");
+    }
+}

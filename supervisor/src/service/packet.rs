@@ -402,6 +402,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_of_many_words_is_sent_cut() {
+        let long = "ä".repeat(MOST_BODY);
+        let refusal = Refusal {
+            code: RefusalCode::Malformed,
+            message: long.clone(),
+            fix: long.clone(),
+        };
+        let bytes = Packet::Refused(refusal).encode(0).unwrap();
+        let Ok(Packet::Refused(came)) = Packet::decode(&bytes, 0) else {
+            panic!("it is a refusal");
+        };
+        for words in [came.message, came.fix] {
+            assert!(!words.is_empty() && long.starts_with(&words));
+        }
+    }
+
+    #[test]
     fn another_version_is_told_and_too_much_is_not_sent() {
         let mut bytes = Packet::Signal(2).encode(0).unwrap();
         bytes[4] = 9;

@@ -14,7 +14,7 @@ pub struct ServiceCounters {
     runs: u64,
     /// Refusals, by their numbers.
     refused: BTreeMap<u32, u64>,
-    /// Callers that hung up before they had asked for anything.
+    /// Callers that hung up before they had asked for anything, or while they waited.
     gone: u64,
     /// Processes that were killed before they had an answer: one that took too long to prepare, or whose output nobody took.
     given_up: u64,
@@ -64,6 +64,11 @@ impl ServiceCounters {
     /// Counts a refusal.
     pub fn refused(&mut self, code: RefusalCode) {
         *self.refused.entry(code as u32).or_default() += 1;
+    }
+
+    /// Counts a caller that hung up and had no process.
+    pub fn gone(&mut self) {
+        self.gone += 1;
     }
 
     /// Counts the end of a caller's process.

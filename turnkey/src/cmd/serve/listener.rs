@@ -196,7 +196,7 @@ impl<'c> Listener<'c> {
             .map(|line| line.any().unwrap_or(true))
             .collect();
         drop(waited);
-        self.forget(&has[first_waiting..]);
+        self.forget(&has[first_waiting..], log);
         self.hear(&has[2..first_waiting], log);
         let mut is_to_end = false;
         while let Some(signal) = self.signals.read_signal()? {
@@ -281,7 +281,7 @@ impl<'c> Listener<'c> {
         }
     }
 
-    fn forget_who_hung_up(&mut self) {
+    fn forget_who_hung_up(&mut self, log: &ServiceLog) {
         let lines = self.waiting.iter().map(|place| place.caller.line.as_fd());
         // That is told without being asked for.
         let mut lines: Vec<PollFd<'_>> = lines
@@ -292,13 +292,23 @@ impl<'c> Listener<'c> {
             .iter()
             .map(|line| polled.is_ok() && line.any().unwrap_or(true))
             .collect();
-        self.forget(&hung_up);
+        self.forget(&hung_up, log);
     }
 
     /// Forgets of those who wait the ones that have hung up, in their order.
-    fn forget(&mut self, hung_up: &[bool]) {
+    fn forget(&mut self, hung_up: &[bool], log: &ServiceLog) {
         let mut hung_up = hung_up.iter();
-        self.waiting.retain(|_| !*hung_up.next().unwrap_or(&false));
+        let counters = &mut self.counters;
+        self.waiting.retain(|place| {
+            let is_gone = *hung_up.next().unwrap_or(&false);
+            if is_gone {
+                counters.gone();
+                log.tell(ServiceEvent::Gone {
+                    request: &request_id(std::process::id(), place.number),
+                });
+            }
+            !is_gone
+        });
     }
 
     /// Turns a caller away whose run will never fit: only who made it has read sums that are larger than those of this service's start.
@@ -318,7 +328,7 @@ impl<'c> Listener<'c> {
     /// Has a caller wait, in its place, which nobody takes from it who has hung up since.
     fn have_wait(&mut self, caller: QueuedCaller<WaitingCaller>, log: &ServiceLog) {
         if self.waiting.is_full() {
-            self.forget_who_hung_up();
+            self.forget_who_hung_up(log);
         }
         if let Some(loser) = self.waiting.push(caller) {
             self.counters.refused(RefusalCode::Busy);
@@ -463,7 +473,12 @@ impl<'c> Listener<'c> {
                     };
                     self.have_wait(caller, log);
                 }
-                Err(PeerError::Gone) => {}
+                Err(PeerError::Gone) => {
+                    self.counters.gone();
+                    log.tell(ServiceEvent::Gone {
+                        request: &request_id(std::process::id(), number),
+                    });
+                }
                 Err(error) => {
                     self.counters.refused(RefusalCode::Forbidden);
                     let who = RefusedCaller {

@@ -89,7 +89,7 @@ pub enum ServiceEvent<'e> {
         /// From the connection to the report.
         milliseconds: u64,
     },
-    /// A caller hung up before it had asked for anything.
+    /// A caller hung up before it had asked for anything, or while it waited.
     Gone {
         /// The id of the request.
         request: &'e str,

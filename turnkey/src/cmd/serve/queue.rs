@@ -45,8 +45,8 @@ impl<T> CallerQueue<T> {
     }
 
     /// Forgets those of whom `stays` is false.
-    pub fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
-        self.waiting.retain(|place| stays(&place.caller));
+    pub fn retain(&mut self, stays: impl FnMut(&QueuedCaller<T>) -> bool) {
+        self.waiting.retain(stays);
     }
 
     /// Adds a caller in its place, which is before those who came later. Where there is no room, who has the most callers here loses its
