@@ -107,6 +107,15 @@ impl OpenError {
     pub fn is_distrust(&self) -> bool {
         matches!(self, Self::Shared(SharedError::Untrusted { .. }))
     }
+
+    /// The command that helps, where the error does not name one itself.
+    #[must_use]
+    pub fn fix(&self) -> Option<String> {
+        match self {
+            Self::Shared(error) => error.fix(),
+            _ => None,
+        }
+    }
 }
 
 /// The command that makes the kernel describe itself to turnkey.

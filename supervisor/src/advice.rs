@@ -10,7 +10,7 @@ use turnkey_jailer::export::DestinationError;
 use turnkey_jailer::layer::KeptLayer;
 use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
-use turnkey_monitor::{LookupError, OpenError};
+use turnkey_monitor::{LookupError, OpenError, SharedError};
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
@@ -133,6 +133,8 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
     let publish = || error.downcast_ref().and_then(PublishError::fix);
+    let shared = || error.downcast_ref().and_then(SharedError::fix);
+    let monitor = || error.downcast_ref().and_then(OpenError::fix);
     let lookup = || {
         let error = error.downcast_ref::<LookupError>();
         error.map(|error| error.fix().to_owned())
@@ -142,6 +144,8 @@ fn fix(error: &anyhow::Error) -> Option<String> {
         .or_else(export)
         .or_else(publish)
         .or_else(lookup)
+        .or_else(shared)
+        .or_else(monitor)
 }
 
 /// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.

@@ -363,6 +363,31 @@ fn more_jails_than_slots_are_all_watched_and_the_slots_go_again() {
     assert_eq!(jails(), [Value::Null; 0]);
 }
 
+#[test]
+fn programs_that_cannot_be_used_are_taken_away_by_the_command_that_is_told() {
+    load();
+    let few = format!("ulimit -n 6; exec {} monitor status", binary().display());
+    let told = Command::new("sh").args(["-c", &few]).output();
+    let told = told.expect("a shell can be started").stderr;
+    let told = String::from_utf8_lossy(&told);
+    assert!(
+        told.contains("ulimit -n 1024") && !told.contains("unload"),
+        "they are no damage: {told}"
+    );
+    let version = status();
+    let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
+    std::fs::remove_file(folder.join("held")).expect("it is pinned there");
+    let ran = Run::new().run(&["true"]);
+    ran.expect_code(125);
+    ran.expect(
+        ran.stderr
+            .contains("fix: take all programs that are loaded away: turnkey monitor unload\n"),
+        "told with the command",
+    );
+    assert!(monitor(&["unload"]).status.success());
+    Run::new().run(&["true"]).expect_code(0);
+}
+
 /// The filters that are kept, as files.
 fn filters() -> Vec<PathBuf> {
     let version = status();

@@ -60,7 +60,7 @@ pub enum SharedError {
         fix: &'static str,
     },
     /// A file of it cannot be used.
-    #[error("{path} cannot be used; `turnkey monitor unload` takes all of it away")]
+    #[error("{path} cannot be used")]
     Pinned {
         /// The file.
         path: String,
@@ -77,6 +77,14 @@ pub enum SharedError {
 }
 
 impl SharedError {
+    /// The command that helps, where the error does not name one itself.
+    #[must_use]
+    pub fn fix(&self) -> Option<String> {
+        let takes_away =
+            || "take all programs that are loaded away: turnkey monitor unload".to_owned();
+        matches!(self, Self::Pinned { .. }).then(takes_away)
+    }
+
     pub(super) fn pinned(
         path: &Path,
         source: impl std::error::Error + Send + Sync + 'static,
