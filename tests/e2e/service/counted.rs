@@ -9,13 +9,13 @@ use turnkey_tests::{Run, Service, eventually};
 /// The counters, asked for now.
 fn counted(service: &Service) -> Value {
     let before = service.log().len();
-    kill(service.pid(), Signal::SIGUSR1).unwrap();
+    kill(service.pid(), Signal::SIGUSR1).expect("it lives");
     let line = || {
         let mut lines = service.log().split_off(before).into_iter();
         lines.find(|line| line["event"] == "counted")
     };
     eventually("it tells", || line().is_some());
-    line().unwrap()
+    line().expect("it told")
 }
 
 fn number(line: &Value, pointer: &str) -> u64 {

@@ -483,6 +483,14 @@ print(count)";
         .parse()
         .unwrap();
     assert!(count > 1000, "the control: it was a flood: {count}");
+    let told = service.log();
+    let of = |event: &str| told.iter().filter(|line| line["event"] == event).count();
+    let lines = of("refused") + of("waits") + of("gone");
+    assert!(
+        lines < 700,
+        "{lines} lines about it, of those without a run"
+    );
+    assert!(of("ran") >= 5, "and those of others, who ran");
     turnkey_tests::measured(&format!("{count} connections in 3 s"));
 }
 

@@ -6,6 +6,7 @@ mod config;
 mod counters;
 mod ending;
 mod first_half;
+mod line_allowance;
 mod listener;
 mod log;
 mod maker;

@@ -111,7 +111,7 @@ impl<'c> Listener<'c> {
     pub fn serve(&mut self, log: &ServiceLog) -> anyhow::Result<()> {
         loop {
             self.stand_ready();
-            if self.wait(self.patience(), log)? {
+            if self.wait(self.patience(log), log)? {
                 return Ok(());
             }
             self.remains.clear();
@@ -119,12 +119,14 @@ impl<'c> Listener<'c> {
             self.accept(log);
             self.admit(log);
             self.tell_who_waits(log);
+            log.tell_left_out(false);
             foreign::close_dropped();
         }
     }
 
     /// Ends the runs, with a moment for each to end by itself.
     pub fn end(mut self, log: &ServiceLog) {
+        log.tell_left_out(true);
         self.waiting.retain(|_| false);
         for maker in &self.makers {
             let pid = nix::unistd::Pid::from_raw(maker.id().cast_signed());
@@ -303,9 +305,7 @@ impl<'c> Listener<'c> {
             let is_gone = *hung_up.next().unwrap_or(&false);
             if is_gone {
                 counters.gone();
-                log.tell(ServiceEvent::Gone {
-                    request: &request_id(std::process::id(), place.number),
-                });
+                log.tell_gone(place.number);
             }
             !is_gone
         });
@@ -317,11 +317,7 @@ impl<'c> Listener<'c> {
         let message =
             "it asks for more than `[per_user]` gave when the service was started; start that anew";
         let refusal = (RefusalCode::Forbidden, message.to_owned());
-        let who = RefusedCaller {
-            request: caller.number,
-            user: Some(caller.user),
-            caller: Some(caller.caller.process),
-        };
+        let who = RefusedCaller::from(caller);
         turn_away(&caller.caller.line, &who, refusal, log);
     }
 
@@ -332,11 +328,7 @@ impl<'c> Listener<'c> {
         }
         if let Some(loser) = self.waiting.push(caller) {
             self.counters.refused(RefusalCode::Busy);
-            let who = RefusedCaller {
-                request: loser.number,
-                user: Some(loser.user),
-                caller: Some(loser.caller.process),
-            };
+            let who = RefusedCaller::from(&loser);
             let refusal = (RefusalCode::Busy, self.busy());
             turn_away(&loser.caller.line, &who, refusal, log);
         }
@@ -421,14 +413,16 @@ impl<'c> Listener<'c> {
     }
 
     /// The time to wait for something to happen.
-    fn patience(&self) -> PollTimeout {
+    fn patience(&self, log: &ServiceLog) -> PollTimeout {
         let keeps = self.makers.iter().any(|maker| maker.keeps_attached);
         let last_run = self.last_run.filter(|_| keeps && self.running(None) == 0);
         let attached = last_run.map(|run| {
             let left = KEPT_ATTACHED.saturating_sub(run.elapsed());
             left + Duration::from_millis(1)
         });
-        let least = attached.into_iter().chain(self.remains.rest()).min();
+        let told = log.rest().map(|rest| rest + Duration::from_millis(1));
+        let least = attached.into_iter().chain(self.remains.rest());
+        let least = least.chain(told).min();
         least.map_or(PollTimeout::NONE, |least| {
             PollTimeout::try_from(least).unwrap_or(PollTimeout::NONE)
         })
@@ -475,9 +469,7 @@ impl<'c> Listener<'c> {
                 }
                 Err(PeerError::Gone) => {
                     self.counters.gone();
-                    log.tell(ServiceEvent::Gone {
-                        request: &request_id(std::process::id(), number),
-                    });
+                    log.tell_gone(number);
                 }
                 Err(error) => {
                     self.counters.refused(RefusalCode::Forbidden);
@@ -486,12 +478,8 @@ impl<'c> Listener<'c> {
                         user: error.user(),
                         caller: None,
                     };
-                    turn_away(
-                        &line,
-                        &who,
-                        (RefusalCode::Forbidden, error.to_string()),
-                        log,
-                    );
+                    let refusal = (RefusalCode::Forbidden, error.to_string());
+                    turn_away(&line, &who, refusal, log);
                 }
             }
         }
@@ -547,11 +535,7 @@ impl<'c> Listener<'c> {
         log: &ServiceLog,
     ) {
         self.counters.refused(RefusalCode::Busy);
-        let who = RefusedCaller {
-            request: caller.number,
-            user: Some(caller.user),
-            caller: Some(caller.caller.process),
-        };
+        let who = RefusedCaller::from(caller);
         let refusal = (RefusalCode::Busy, format!("{error:#}"));
         turn_away(&caller.caller.line, &who, refusal, log);
     }

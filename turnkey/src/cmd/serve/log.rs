@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::time::{Instant, SystemTime};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::counters::{ServiceCounters, UserUse};
+use super::line_allowance::LineAllowance;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
@@ -15,7 +17,10 @@ use turnkey_report::Verdict;
 
 /// The log, on a descriptor of its own: the process of a run gives its standard error to the caller.
 #[derive(Debug)]
-pub struct ServiceLog(File);
+pub struct ServiceLog {
+    file: File,
+    allowance: Mutex<LineAllowance>,
+}
 
 /// An event of the service.
 #[derive(Debug, Serialize)]
@@ -120,6 +125,13 @@ pub enum ServiceEvent<'e> {
         #[serde(flatten)]
         counters: &'e ServiceCounters,
     },
+    /// Lines of a user's callers that waited, were refused or hung up were left out, so that those of others have room.
+    LeftOut {
+        /// The user; none for those of whom nothing is known.
+        user: Option<u32>,
+        /// The number of the lines.
+        lines: u64,
+    },
     /// The service ends.
     Ending,
     /// A process of a run was killed and has not ended: a file system that its caller named holds it in a call, until that is answered.
@@ -153,22 +165,69 @@ impl ServiceLog {
     /// The errors of copying a descriptor.
     pub fn open() -> std::io::Result<ServiceLog> {
         let copy = std::io::stderr().as_fd().try_clone_to_owned()?;
-        Ok(ServiceLog(File::from(copy)))
+        Ok(ServiceLog::from(File::from(copy)))
     }
 
-    /// Writes a line, where somebody takes it at once: who reads no more is no reason to stop.
+    /// Writes a line, where somebody takes it at once: who reads no more is no reason to stop. One about a caller who gets nothing is
+    /// left out and counted when its user has had its [allowance](LineAllowance).
     pub fn tell(&self, event: ServiceEvent<'_>) {
+        let user = match &event {
+            ServiceEvent::Waits { user, .. } => Some(Some(*user)),
+            ServiceEvent::Refused { user, .. } => Some(*user),
+            ServiceEvent::Gone { .. } => Some(None),
+            _ => None,
+        };
+        if user.is_none_or(|user| self.allowance().admits(user)) {
+            self.write(event);
+        }
+    }
+
+    /// Tells how many lines were left out, once it is time, or `at_once`.
+    pub fn tell_left_out(&self, at_once: bool) {
+        let left_out = self.allowance().close(at_once);
+        for (user, lines) in left_out {
+            self.write(ServiceEvent::LeftOut { user, lines });
+        }
+    }
+
+    /// The time until that has to be told; none when nothing was left out.
+    pub fn rest(&self) -> Option<Duration> {
+        self.allowance().rest()
+    }
+
+    /// Tells that the caller of a request has hung up.
+    pub fn tell_gone(&self, number: u64) {
+        let request = &request_id(std::process::id(), number);
+        self.tell(ServiceEvent::Gone { request });
+    }
+
+    fn allowance(&self) -> MutexGuard<'_, LineAllowance> {
+        self.allowance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, event: ServiceEvent<'_>) {
         let now = OffsetDateTime::from(SystemTime::now());
         let at = now.format(&Rfc3339).unwrap_or_default();
         let Ok(line) = serde_json::to_string(&Line { at, event }) else {
             return;
         };
-        let mut taken = [PollFd::new(self.0.as_fd(), PollFlags::POLLOUT)];
+        let mut taken = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
         if poll(&mut taken, PollTimeout::ZERO) == Ok(0) {
             return;
         }
         // One write, of no more than a pipe takes as a whole.
-        let _ = (&self.0).write_all(in_ascii(&line).as_bytes());
+        let _ = (&self.file).write_all(in_ascii(&line).as_bytes());
+    }
+}
+
+impl From<File> for ServiceLog {
+    fn from(file: File) -> Self {
+        ServiceLog {
+            file,
+            allowance: Mutex::default(),
+        }
     }
 }
 
@@ -211,7 +270,7 @@ mod tests {
     #[test]
     fn a_line_steers_no_terminal_is_short_and_waits_for_nobody() {
         let (mut out, into) = std::io::pipe().unwrap();
-        let log = ServiceLog(File::from(std::os::fd::OwnedFd::from(into)));
+        let log = ServiceLog::from(File::from(std::os::fd::OwnedFd::from(into)));
         let program = format!(
             "\u{9b}31m\u{202e}\u{7f}\u{1f511}\n{}",
             "\u{1f511}".repeat(9999)

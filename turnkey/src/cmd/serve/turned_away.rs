@@ -3,7 +3,8 @@
 use turnkey_supervisor::service::{Packet, Refusal, RefusalCode};
 
 use super::log::{ServiceEvent, ServiceLog, request_id};
-use super::run_maker::CallerLine;
+use super::queue::QueuedCaller;
+use super::run_maker::{CallerLine, WaitingCaller};
 
 /// A caller that is turned away, for the log.
 pub struct RefusedCaller {
@@ -13,6 +14,16 @@ pub struct RefusedCaller {
     pub user: Option<u32>,
     /// The caller's process, where that is known.
     pub caller: Option<u32>,
+}
+
+impl From<&QueuedCaller<WaitingCaller>> for RefusedCaller {
+    fn from(caller: &QueuedCaller<WaitingCaller>) -> Self {
+        RefusedCaller {
+            request: caller.number,
+            user: Some(caller.user),
+            caller: Some(caller.caller.process),
+        }
+    }
 }
 
 /// Tells a caller, and the log, that there is no run, and does not wait for it.
