@@ -29,7 +29,7 @@ use crate::files::CallerOutput;
 use crate::live::{LiveFeed, Visitor};
 use queue::AlertQueue;
 
-pub use target::{AlertFormat, SinkTarget};
+pub use target::{AlertFormat, SinkTarget, TargetError};
 pub use webhook::WebhookSecret;
 
 /// The longest time that a run waits for its sinks when it is over.

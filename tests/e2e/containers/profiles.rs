@@ -1,4 +1,5 @@
-//! The annotation `dev.turnkey.profile`: a container chooses among the profiles that its hook leaves it.
+//! The annotation `dev.turnkey.profile`: a container chooses among the profiles that its hook leaves it. What the hook's own options say
+//! of its watcher.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -83,4 +84,45 @@ fn an_annotation_chooses_behind_the_wrapper_too() {
     expect_choices(directory.path(), &id, || {
         wrapper(&[&CHOICE[..], &["--reports", &reports]].concat())
     });
+}
+
+/// A container whose read the profile kills for: its hook has the rules log alone, and tells a receiver.
+fn expect_told(bundle: &Path, id: &str, runtime: Command) {
+    let ran = run(runtime, bundle, (id, None));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "it read its shadow: {said}");
+    let (report, text) = of_the_end(&bundle.join(format!("{id}.json")));
+    let logged = report
+        .pointer("/violations/0/action")
+        .and_then(Value::as_str);
+    assert_eq!(logged, Some("log"), "{text}");
+    let alerts = std::fs::read_to_string(bundle.join("alerts")).expect("a receiver has it");
+    let rules: Vec<_> = alerts
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|alert| alert["finding"]["id"] == "credential-file")
+        .collect();
+    assert_eq!(rules.len(), 1, "{alerts}");
+}
+
+#[test]
+fn the_mode_and_the_receivers_of_a_hook_are_its_watchers() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("told-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name()));
+    let to = format!("file:{}", directory.path().join("alerts").display());
+    let options = ["--mode", "observe", "--to", &to];
+    let reports = directory.path().display().to_string();
+    let wrapped = wrapper(&[&options[..], &["--reports", &reports]].concat());
+    expect_told(directory.path(), &id, wrapped);
+    std::fs::remove_file(directory.path().join("alerts")).expect("it is there");
+    change(directory.path(), |settings| {
+        settings["hooks"] = serde_json::json!({})
+    });
+    add_hook_with(directory.path(), directory.path(), &options);
+    expect_told(
+        directory.path(),
+        &format!("{id}-hook"),
+        Command::new("runc"),
+    );
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use turnkey_supervisor::sinks::{SinkTarget, TargetError};
 
 use super::{ColourWhen, ResidenceArguments, SinkArguments};
 
@@ -107,6 +108,20 @@ pub struct OciHookArguments {
     /// Let a container run on unwatched when its watcher is killed; without this flag the container is killed, too
     #[arg(long)]
     pub may_outlive_watcher: bool,
+    /// enforce: rules act; observe: rules only log. No container chooses it
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Tell each finding of a container at once, and its verdict, to a receiver as of `turnkey attach --to`; repeatable
+    #[arg(long, value_name = "SINK", value_parser = sink)]
+    pub to: Vec<String>,
+    /// The file of the secret that signs what goes to webhooks
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub webhook_secret_file: Option<PathBuf>,
+}
+
+/// A receiver as it was written, which can be read.
+fn sink(text: &str) -> Result<String, TargetError> {
+    text.parse::<SinkTarget>().map(|_| text.to_owned())
 }
 
 /// `turnkey oci-runtime`.

@@ -6,6 +6,7 @@
 //! and holds nothing but the runtime's own process, whose program has not started ("Lifecycle").
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -86,7 +87,19 @@ fn attach(
     if !arguments.may_outlive_watcher {
         command.arg("--required");
     }
+    for (option, value) in passed_on(arguments) {
+        command.arg(option).arg(value);
+    }
     command
+}
+
+/// The hook's options that are the watcher's own.
+pub fn passed_on(arguments: &OciHookArguments) -> Vec<(&'static str, &OsStr)> {
+    let mode = arguments.mode.iter().map(|mode| ("--mode", mode.as_ref()));
+    let to = arguments.to.iter().map(|to| ("--to", to.as_ref()));
+    let secret = arguments.webhook_secret_file.iter();
+    let secret = secret.map(|file| ("--webhook-secret-file", file.as_os_str()));
+    mode.chain(to).chain(secret).collect()
 }
 
 /// The container's root directory, as the host names it (`root.path`, OCI runtime specification, "Configuration"); `None` where its bundle
@@ -140,6 +153,9 @@ mod tests {
             choices: Vec::new(),
             reports: "/var/log/turnkey".into(),
             may_outlive_watcher: false,
+            mode: None,
+            to: Vec::new(),
+            webhook_secret_file: None,
         };
         assert!(
             profile(&state, &arguments).is_err(),

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use turnkey_supervisor::files::{self, CallerOutput};
 
 use crate::cli::{OciHookArguments, OciRuntimeArguments};
+use crate::cmd::oci_hook::passed_on;
 use crate::failure::Failure;
 
 /// Options of runc and crun in front of the command that the next word belongs to.
@@ -188,6 +189,9 @@ fn hook(own: &Path, arguments: &OciHookArguments) -> anyhow::Result<Value> {
     words.extend(["--reports".to_owned(), text(&arguments.reports)?]);
     if arguments.may_outlive_watcher {
         words.push("--may-outlive-watcher".to_owned());
+    }
+    for (option, value) in passed_on(arguments) {
+        words.extend([option.to_owned(), text(Path::new(value))?]);
     }
     Ok(json!({ "path": text(own)?, "args": words }))
 }
