@@ -167,14 +167,14 @@ fn a_hundred_greedy_callers_pass_no_sum() {
 #[test]
 fn a_large_run_is_not_passed_by_smaller_ones_of_its_user() {
     let service = Service::start("[per_user]\nmemory = \"600M\"\n");
-    let first = Going::holds(&service, "--quiet --memory 303M");
+    let first = Going::holds(&service, "--quiet --memory 299M");
     let large = Going::start(&service, "--memory 500M", "true");
     waits_for(
         &service,
         1,
-        "have 303M of 600M memory, and it asks for 500M",
+        "have 299M of 600M memory, and it asks for 500M",
     );
-    let small = Going::start(&service, "--quiet --memory 201M", "true");
+    let small = Going::start(&service, "--quiet --memory 199M", "true");
     waits_for(&service, 2, "came before");
     let root = Run::new().option("--quiet --service --memory 500M");
     let mut command = root.command(&["true"]);
