@@ -223,6 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_that_is_still_dropping_its_socket_is_not_the_last() {
+        let (own, mut kept) = queued(1);
+        let own = ForeignSocket::from(own);
+        // Another thread closes between the two steps of a drop.
+        let second_step = Arc::clone(&own.0);
+        drop(own);
+        close_dropped();
+        let began = Instant::now();
+        drop(second_step);
+        close_dropped();
+        std::io::copy(&mut kept, &mut std::io::sink()).unwrap();
+        assert!(began.elapsed() < Duration::from_millis(900));
+    }
+
+    #[test]
     fn what_lingers_in_a_queue_keeps_nobody_who_drops_it() {
         let (own, _kept) = queued(1);
         let began = Instant::now();
