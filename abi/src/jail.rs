@@ -8,6 +8,9 @@ use crate::syscalls::COUNT;
 /// Words in which each number of a system call that is looked at has a bit.
 pub const FILTERED_WORDS: usize = COUNT / 64;
 
+/// Ends of processes that are remembered, each in the place that the last bits of its process id give it.
+pub const ENDS: usize = 16;
+
 /// The value of the map of jails; the key is the cgroup id.
 ///
 /// User space writes it once, at adoption; from then on only the kernel writes, field by field.
@@ -74,6 +77,9 @@ pub struct Jail {
     pub working: u64,
     /// Not 0: a hook has left something for the end of a call that a thread was in.
     pub marked: u64,
+    /// When the process was made whose end was told last, in nanoseconds of CLOCK_BOOTTIME, by the last bits of its id: threads
+    /// that end at the same moment may each be the last one.
+    pub ended: [u64; ENDS],
     /// The first end of a process of the jail by a signal that a process outside of it sent.
     pub outsider: Outsider,
     /// Bit `number`: the filter of system calls answers this one whatever its arguments, so the kernel never
@@ -121,6 +127,7 @@ impl Jail {
             unresolved: 0,
             working: 0,
             marked: 0,
+            ended: [0; ENDS],
             outsider: Outsider::NONE,
             filtered: [0; FILTERED_WORDS],
             called: [0; COUNT],
@@ -134,6 +141,7 @@ const _: () = assert!(
             + 3 * 8
             + 2 * 8 * count::SLOTS
             + 48
+            + 8 * ENDS
             + size_of::<Outsider>()
             + 8 * FILTERED_WORDS
             + COUNT

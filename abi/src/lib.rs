@@ -18,7 +18,7 @@ pub mod fault;
 pub mod syscalls;
 
 pub use actor::{ACTORS, Actor, Process};
-pub use jail::{FILTERED_WORDS, Jail, Outsider, hooks, network, started};
+pub use jail::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks, network, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, BY_HANDLE, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
@@ -30,7 +30,7 @@ pub use table::{
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 18;
+pub const ABI_VERSION: u32 = 19;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
@@ -53,4 +53,4 @@ pub const SLOTS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.
-pub const ABI_SYMBOL: &str = "TURNKEY_ABI_18";
+pub const ABI_SYMBOL: &str = "TURNKEY_ABI_19";

@@ -21,7 +21,7 @@ pub const LOST: u32 = u32::MAX;
 
 /// The process of a task, which stays the same when another thread than the first one executes a program.
 #[inline(always)]
-fn process_of(task: u64) -> Process {
+pub fn process_of(task: u64) -> Process {
     let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
     let start: u64 = read::kernel(leader + u64::from(offset!(task_start_boottime)));
     let id: u32 = read::kernel(leader + u64::from(offset!(task_tgid)));

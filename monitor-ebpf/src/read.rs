@@ -174,7 +174,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_18: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_19: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

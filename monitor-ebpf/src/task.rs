@@ -78,7 +78,8 @@ pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     if jail.is_marked() {
         read::forget_mark(who.thread);
     }
-    if alive != 0 {
+    // Threads that end at once all find that none is alive: do_exit() of kernel/exit.c counts before the tracepoint.
+    if alive != 0 || !is_first_to_tell(jail, who.task) {
         repeat::interrupt(jail, who.thread);
         return;
     }
@@ -88,6 +89,13 @@ pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     signal::ended(jail, who.task, status);
     scratch.record.errno = status;
     emit::finish_single(scratch, jail, Verdict::NONE);
+}
+
+/// True when no other thread has told the end of the task's process.
+#[inline(always)]
+fn is_first_to_tell(jail: JailCell, task: u64) -> bool {
+    let [start, process] = actor::process_of(task);
+    jail.ends(process as u32, start)
 }
 
 /// The status that wait(2) will report.

@@ -8,7 +8,7 @@
 use crate::verifier;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{FILTERED_WORDS, Jail, Outsider, hooks};
+use turnkey_abi::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks};
 
 /// Adds to a number that other CPUs add to as well; what it was before.
 ///
@@ -20,6 +20,22 @@ pub(super) fn fetch_add(number: *mut u64, addend: u64) -> u64 {
     unsafe {
         core::arch::asm!(
             "{value} = atomic_fetch_add((u64 *)({number} + 0), {value})",
+            value = inout(reg) value,
+            number = in(reg) number,
+            options(nostack),
+        );
+    }
+    value
+}
+
+/// Writes a number that other CPUs write as well; what it was before.
+#[inline(always)]
+fn exchange(number: *mut u64, new: u64) -> u64 {
+    let mut value = new;
+    // SAFETY: callers pass the address of an aligned field of a value of the map of jails.
+    unsafe {
+        core::arch::asm!(
+            "{value} = xchg_64({number} + 0, {value})",
             value = inout(reg) value,
             number = in(reg) number,
             options(nostack),
@@ -197,6 +213,15 @@ impl JailCell {
         fetch_add(unsafe { &raw mut (*self.0).lost[slot] }, times);
         // SAFETY: as above.
         fetch_add(unsafe { &raw mut (*self.0).lost_records }, 1);
+    }
+
+    /// True for the first who tells the end of the process of this id that was made `start` nanoseconds after boot, and for none that
+    /// does so at the same time.
+    #[inline(always)]
+    pub fn ends(self, process: u32, start: u64) -> bool {
+        let slot = verifier::opaque(u64::from(process)) as usize % ENDS;
+        // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's.
+        exchange(unsafe { &raw mut (*self.0).ended[slot] }, start) != start
     }
 
     /// The number of hooks that are at work for it.

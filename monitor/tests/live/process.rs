@@ -187,14 +187,14 @@ fn the_host_is_not_concerned() {
 fn an_object_of_another_version_is_refused() {
     let at = OBJECT
         .windows(14)
-        .position(|bytes| bytes == b"TURNKEY_ABI_18")
+        .position(|bytes| bytes == b"TURNKEY_ABI_19")
         .expect("it says its version");
     let mut object = OBJECT.to_vec();
     let mut rest = &mut object[at..];
     // Every place where the name stands: the symbol table and the type information.
     while let Some(at) = rest
         .windows(14)
-        .position(|bytes| bytes == b"TURNKEY_ABI_18")
+        .position(|bytes| bytes == b"TURNKEY_ABI_19")
     {
         rest[at + 12] = b'0';
         rest = &mut rest[at + 13..];

@@ -14,6 +14,7 @@ use super::{events, rule, violations};
 const FLOOD: &str = include_str!("../../attacks/flood.c");
 const MANY: &str = include_str!("../../attacks/many.c");
 const BUSY: &str = include_str!("../../attacks/busy.c");
+const ENDS: &str = include_str!("../../attacks/ends.c");
 
 /// More events than any ring holds.
 fn flood() -> u64 {
@@ -235,6 +236,19 @@ fn m22_hooks_that_meet_under_load_miss_nothing() {
         let count = ran.at(&format!("/events/lost/{name}"));
         ran.expect(count.is_null(), name);
     }
+}
+
+#[test]
+fn m22_the_end_of_a_process_is_told_once_though_its_threads_end_together() {
+    let attempt = |many: u64| {
+        let run = Run::new().compiled("ends", ENDS).option("--cpu 200%");
+        let ran = run.run(&["./ends", &many.to_string()]);
+        ran.expect_code(0);
+        ran.expect(ran.stdout == format!("{many} ended\n"), "the control");
+        seen_and_lost(&ran, "exit").0
+    };
+    // Without the exchange in the kernel a quarter of them have two.
+    assert_eq!(attempt(200), attempt(0) + 200, "an end for each");
 }
 
 /// The numbers of a process in the host's namespace and in the jail's, and its user outside.
