@@ -375,7 +375,9 @@ fn report(outcome: &Outcome) -> Option<String> {
         () if severities.contains("medium") || severities.contains("low") => "suspicious",
         () => "clean",
     };
+    let mut aliases = SymlinkNames::default();
     let decided: BTreeSet<String> = (outcome.events.iter())
+        .filter(|event| aliases.note(event))
         .filter(|event| event["decision"]["action"] != "allow")
         .filter_map(|event| event["decision"]["rule"].as_str().map(str::to_owned))
         .collect();
@@ -389,6 +391,37 @@ fn report(outcome: &Outcome) -> Option<String> {
             report["verdict"]
         )
     })
+}
+
+/// Names that a symlink of the run may have in its directory, and directories on the way to one.
+#[derive(Default)]
+struct SymlinkNames(BTreeSet<String>);
+
+impl SymlinkNames {
+    /// Takes in the next event. False when the decision on it, as on a name that may lead to a file of the rule's, is known to be about
+    /// none: what was renamed or linked was no symlink of the run.
+    fn note(&mut self, event: &Value) -> bool {
+        let name = |key: &str| event[key].as_str().unwrap_or_default();
+        let (old, new) = (name("path"), name("to"));
+        if event["kind"] != "change" || new.is_empty() {
+            return true;
+        }
+        let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let is_one = |path: &str| parts(path).last().is_none_or(|last| self.0.contains(last));
+        let moves_one = is_one(old) || is_one(new);
+        let is_new = event["access"][0] == "write";
+        match (is_new, moves_one) {
+            (true, _) => self.0.extend(parts(old)),
+            (false, true) => self.0.extend([parts(old), parts(new)].concat()),
+            (false, false) => {}
+        }
+        let is_plain = [old, new].iter().all(|path| {
+            let goes_back = parts(path).iter().any(|part| part == "..");
+            !goes_back && !path.starts_with("/proc") && !path.starts_with("/dev")
+        });
+        let is_unknown = event["decision"]["file_unknown"] == true;
+        is_new || moves_one || !is_plain || !is_unknown
+    }
 }
 
 /// Counts what a run reached.
