@@ -25,7 +25,7 @@ pub use descriptors::{CallerDescriptors, RefusedDescriptor, WantedDescriptors};
 pub use line::{LINE_TYPE, PacketLine};
 pub use outputs::UserFile;
 pub use packet::{
-    MOST_DESCRIPTORS, MOST_ORDER, Packet, PacketError, Refusal, RefusalCode, RunOrder,
+    HandedCaller, MOST_DESCRIPTORS, MOST_ORDER, Packet, PacketError, Refusal, RefusalCode, RunOrder,
 };
 pub use peer::{PeerError, ServedPeer};
 

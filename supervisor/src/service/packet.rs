@@ -6,7 +6,8 @@
 //!         2 signal    number: u32
 //!         3 ended     exit code: u32; 1 descriptor, the report as JSON, in sealed memory
 //!         4 refused   code: u32, then what is wrong and the fix, each with a NUL behind it
-//!         5 caller    number of the request: u64; 1 descriptor, a caller's connection: from the listener to the process that makes the run
+//!         5 caller    number of the request: u64, has lines: u32 (0, 1); 1 descriptor, a caller's connection: from the listener to the process
+//!                     that makes the run
 //!         6 long run  nothing; the descriptors of a run, and behind them sealed memory with the body of one
 //!         7 waits     the reason, with a NUL behind it; an empty one when it waits no more
 //!         8 claim     memory: u64, tasks: u64, disk: u64: from that process to the listener
@@ -47,14 +48,41 @@ pub enum Packet {
     Ended(u32),
     /// There is no run.
     Refused(Refusal),
-    /// The number of a request; its caller's connection comes with it.
-    Caller(u64),
+    /// A caller, whose connection comes with it.
+    Caller(HandedCaller),
     /// The run waits for something; it does no more where that is empty.
     Waits(String),
     /// The most that the run will take.
     Claim(RunClaim),
     /// The run has what it claims.
     Granted,
+}
+
+/// A caller that the listener hands to the process of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandedCaller {
+    /// The number of the request.
+    pub number: u64,
+    /// True where the log has room for a line about a caller of this user who gets no run.
+    pub has_lines: bool,
+}
+
+impl HandedCaller {
+    fn encode(self) -> Vec<u8> {
+        let has_lines = u32::from(self.has_lines).to_le_bytes();
+        [self.number.to_le_bytes().as_slice(), &has_lines].concat()
+    }
+
+    fn decode(body: &[u8]) -> Option<HandedCaller> {
+        let (number, has_lines) = body.split_first_chunk()?;
+        let has_lines = match u32::from_le_bytes(has_lines.try_into().ok()?) {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let number = u64::from_le_bytes(*number);
+        Some(HandedCaller { number, has_lines })
+    }
 }
 
 /// The words of a request.
@@ -142,7 +170,7 @@ impl Packet {
             Packet::Signal(number) => (2, number.to_le_bytes().to_vec()),
             Packet::Ended(code) => (3, code.to_le_bytes().to_vec()),
             Packet::Refused(refusal) => (4, refusal.encode()),
-            Packet::Caller(number) => (5, number.to_le_bytes().to_vec()),
+            Packet::Caller(caller) => (5, caller.encode()),
             Packet::LongRun => (6, Vec::new()),
             Packet::Waits(reason) => (7, sentence(reason)),
             Packet::Claim(claim) => (8, claim.encode()),
@@ -189,11 +217,7 @@ impl Packet {
             (2, 0) => whole(body).map(Packet::Signal),
             (3, 1) => whole(body).map(Packet::Ended),
             (4, 0) => Refusal::decode(body).map(Packet::Refused),
-            (5, 1) => body
-                .try_into()
-                .ok()
-                .map(u64::from_le_bytes)
-                .map(Packet::Caller),
+            (5, 1) => HandedCaller::decode(body).map(Packet::Caller),
             (6, 5..=7) => body.is_empty().then_some(Packet::LongRun),
             (7, 0) => lone(body).map(Packet::Waits),
             (8, 0) => RunClaim::decode(body).map(Packet::Claim),
@@ -342,7 +366,10 @@ mod tests {
                 };
                 (Packet::Run(order), count)
             }),
-            any::<u64>().prop_map(|number| (Packet::Caller(number), 1)),
+            any::<(u64, bool)>().prop_map(|(number, has_lines)| {
+                let caller = HandedCaller { number, has_lines };
+                (Packet::Caller(caller), 1)
+            }),
             "[^\\x00]*".prop_map(|reason| (Packet::Waits(reason), 0)),
             any::<[u64; 3]>().prop_map(|[memory, pids, disk]| {
                 let claim = RunClaim { memory, pids, disk };

@@ -1,5 +1,7 @@
 //! A service that gives less than was asked, or is gone: its caller is told, and has its terminal back.
 
+use std::time::Instant;
+
 use nix::sys::signal::Signal;
 use turnkey_tests::{Run, Service, TerminalSession, outside};
 
@@ -87,4 +89,36 @@ fn a_caller_for_whom_the_host_has_no_process_is_told_and_the_next_is_served() {
         .filter(|line| line["event"] == "refused");
     let codes: Vec<_> = refused.map(|line| line["code"].clone()).collect();
     assert_eq!(codes, [503]);
+}
+
+#[test]
+fn refusals_of_one_user_leave_room_in_the_log_and_each_is_counted() {
+    let mut service = Service::start("ready = 4\n");
+    let place = turnkey_tests::callers_scratch();
+    const REQUESTS: u64 = 250;
+    let program = format!(
+        "for _ in range({REQUESTS}):
+    line = connect()
+    line.send(b'none')
+    answer(line)"
+    );
+    let began = Instant::now();
+    super::talks(&service, place.path(), &program);
+    let windows = 1 + began.elapsed().as_secs() / 10;
+    let another = Run::new().option("--quiet --service");
+    let mut another = another.command(&["true"]);
+    another.env("TURNKEY_SOCKET_DIR", service.directory());
+    assert!(another.status().expect("it can be started").success());
+    // What was left out is told at the latest now.
+    service.end_by(Signal::SIGTERM);
+    let told = service.log();
+    let of = |event: &'static str| told.iter().filter(move |line| line["event"] == event);
+    let refused = of("refused").count() as u64;
+    let left_out = of("left_out").filter(|line| line["user"] == turnkey_tests::SERVED);
+    let left_out: u64 = left_out.filter_map(|line| line["lines"].as_u64()).sum();
+    assert!(refused >= 100, "{refused}: those that have room are there");
+    // A process that stands ready may be told of room that another is about to take.
+    assert!(refused <= 104 * (windows + 1), "{refused} lines");
+    assert_eq!(refused + left_out, REQUESTS, "{refused} and {left_out}");
+    assert_eq!(of("ran").count(), 1, "another user's are all there");
 }

@@ -49,6 +49,17 @@ impl UserUse {
     }
 }
 
+/// The end of a caller's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndOfCaller {
+    /// The run was made, or waits again.
+    WithRun,
+    /// The caller was refused, or had gone.
+    WithoutRun,
+    /// A signal has ended the process.
+    Killed,
+}
+
 /// The exit status by which the process of a run tells the listener that its caller had gone.
 pub const GONE: u8 = 100;
 
@@ -72,7 +83,7 @@ impl ServiceCounters {
     }
 
     /// Counts the end of a caller's process.
-    pub fn ended(&mut self, status: ExitStatus, took: Duration) {
+    pub fn ended(&mut self, status: ExitStatus, took: Duration) -> EndOfCaller {
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.milliseconds = self.milliseconds.saturating_add(took);
         self.longest_milliseconds = self.longest_milliseconds.max(took);
@@ -87,6 +98,11 @@ impl ServiceCounters {
             // One that fails without a word of its own has told of it.
             (Some(_), None) => self.refused(RefusalCode::Failed),
             (None, None) => self.given_up += 1,
+        }
+        match told {
+            Some(0) => EndOfCaller::WithRun,
+            Some(_) => EndOfCaller::WithoutRun,
+            None => EndOfCaller::Killed,
         }
     }
 }

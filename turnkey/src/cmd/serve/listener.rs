@@ -25,7 +25,7 @@ use turnkey_supervisor::service::{
 };
 
 use super::config::{self, ServeConfig};
-use super::counters::{ServiceCounters, UserUse};
+use super::counters::{EndOfCaller, ServiceCounters, UserUse};
 use super::ending::EndingMakers;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
@@ -241,7 +241,9 @@ impl<'c> Listener<'c> {
         let Some(run) = maker.run() else {
             return;
         };
-        self.counters.ended(status, run.since.elapsed());
+        if self.counters.ended(status, run.since.elapsed()) == EndOfCaller::WithoutRun {
+            log.count(run.user, run.has_lines);
+        }
         self.last_run = Some(Instant::now());
         if let Some(signal) = status.signal() {
             self.remains.add(maker.id());
@@ -524,7 +526,8 @@ impl<'c> Listener<'c> {
             let goes_on = Packet::Waits(String::new());
             let _ = caller.caller.line.send(&goes_on, &[], false);
         }
-        self.makers[place].give(caller);
+        let has_lines = log.has_room(caller.user);
+        self.makers[place].give(caller, has_lines);
     }
 
     /// Turns a caller away for whom the host has no process now; the others stay.

@@ -168,6 +168,22 @@ impl ServiceLog {
         Ok(ServiceLog::from(File::from(copy)))
     }
 
+    /// This log, with no line about a caller who gets no run: another process counts those.
+    pub fn without_lines(mut self) -> ServiceLog {
+        self.allowance = Mutex::new(LineAllowance::none());
+        self
+    }
+
+    /// True when there is room for a line about a caller of this user who gets no run.
+    pub fn has_room(&self, user: u32) -> bool {
+        self.allowance().has_room(Some(user))
+    }
+
+    /// Counts a line about such a caller, which the process of its run has written, or has left out.
+    pub fn count(&self, user: u32, is_written: bool) {
+        self.allowance().count(Some(user), is_written);
+    }
+
     /// Writes a line, where somebody takes it at once: who reads no more is no reason to stop. One about a caller who gets nothing is
     /// left out and counted when its user has had its [allowance](LineAllowance).
     pub fn tell(&self, event: ServiceEvent<'_>) {

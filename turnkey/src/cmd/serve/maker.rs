@@ -81,14 +81,18 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         return Ok(0);
     };
     rustix::process::setpriority_process(None, arguments.nice).map_err(anyhow::Error::from)?;
-    let (Packet::Caller(number), descriptors) = came? else {
+    let (Packet::Caller(handed), descriptors) = came? else {
         return Ok(0);
     };
-    let request = request_id(arguments.service.cast_unsigned(), number);
+    let request = request_id(arguments.service.cast_unsigned(), handed.number);
     let Some(connection) = descriptors.into_iter().next() else {
         return Ok(0);
     };
     let (began, log) = (Instant::now(), ServiceLog::open()?);
+    let log = match handed.has_lines {
+        true => log,
+        false => log.without_lines(),
+    };
     let caller = Arc::new(CallerLine::from(ForeignSocket::from(connection)));
     let peer = match ServedPeer::from_socket(&*caller) {
         Err(PeerError::Gone) => {

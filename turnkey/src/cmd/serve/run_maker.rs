@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 use rustix::net::{AddressFamily, SocketFlags, socketpair};
 use turnkey_jailer::foreign::{self, ForeignSocket};
-use turnkey_supervisor::service::{LINE_TYPE, Packet, PacketLine, RunClaim};
+use turnkey_supervisor::service::{HandedCaller, LINE_TYPE, Packet, PacketLine, RunClaim};
 
 use super::queue::QueuedCaller;
 
@@ -55,6 +55,8 @@ pub struct ServedRun {
     pub user: u32,
     /// The number of the request.
     pub number: u64,
+    /// True when its process writes a line if the caller gets no run.
+    pub has_lines: bool,
     /// The time when it was given the caller.
     pub since: Instant,
     /// The claim that it has; before it has claimed anything, what is kept for it.
@@ -99,8 +101,8 @@ impl RunMaker {
         })
     }
 
-    /// Gives it a caller.
-    pub fn give(&mut self, caller: QueuedCaller<WaitingCaller>) {
+    /// Gives it a caller; `has_lines` when the log has room for a line about it if it gets no run.
+    pub fn give(&mut self, caller: QueuedCaller<WaitingCaller>, has_lines: bool) {
         let QueuedCaller {
             user,
             number,
@@ -108,10 +110,12 @@ impl RunMaker {
         } = caller;
         // One that has died since takes nothing: the caller sees the connection end.
         let line = caller.line.as_fd();
-        let _ = self.line.send(&Packet::Caller(number), &[line], false);
+        let handed = HandedCaller { number, has_lines };
+        let _ = self.line.send(&Packet::Caller(handed), &[line], false);
         self.state = MakerState::Serves(ServedRun {
             user,
             number,
+            has_lines,
             since: Instant::now(),
             claim: caller.claim,
             caller: Some(caller),
