@@ -334,6 +334,7 @@ impl One<'_> {
                 .any(|(index, _)| self.steps_back(index)),
             moves: self.looked.and_then(|looked| looked.moves),
             carries: self.looked.and_then(|looked| looked.carries) != Some(false),
+            detours: self.looked.and_then(|looked| looked.detours) != Some(false),
             ..Act::default()
         }
     }

@@ -27,6 +27,8 @@ pub struct Act<'a> {
     pub moves: Option<bool>,
     /// True when a symlink may have another name now, by itself or with the directory that it is in.
     pub carries: bool,
+    /// True when a directory of its names may be reached through a symlink.
+    pub detours: bool,
     /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere, or is very long.
     pub steps_back: bool,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
@@ -278,6 +280,7 @@ fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Deci
     // Behind a directory that may be a symlink nobody finds what was moved.
     let is_found = [old, new].iter().all(|name| is_in_a_sure_folder(name));
     decided.is_open |= is_apart && (act.carries || !is_found);
+    decided.is_open |= act.is_done && act.detours && !is_found;
     // What was not renamed may be no directory.
     if act.access == ["rename"] && act.is_done && !are_alike_below(old, new) {
         let lost = below(old).into_iter().map(away);

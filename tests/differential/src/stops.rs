@@ -46,6 +46,8 @@ pub struct Looked {
     pub moves: Option<bool>,
     /// True when a symlink, or a directory that may have one in it, has another name.
     pub carries: Option<bool>,
+    /// True when a directory of its names is reached through a symlink.
+    pub detours: Option<bool>,
 }
 
 /// The image that a process executes.
@@ -261,23 +263,50 @@ fn look_at_effect(task: Pid, looked: &mut Looked) {
             let are_all = both.map(|one| one.is_some_and(|one| one.is_dir()));
             looked.moves = Some(are_all == [true, true]);
             looked.carries = Some(both.iter().any(|one| !one.is_some_and(|one| one.is_file())));
+            let names = [shape.object, shape.new].into_iter().flatten();
+            looked.detours = Some(names.into_iter().any(|place| detours(task, looked, place)));
         }
         _ => {}
     }
 }
 
 /// The type of what is by the name in an argument now.
-fn file_type(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)) -> Option<FileType> {
+fn file_type(task: Pid, looked: &Looked, place: (usize, Option<usize>)) -> Option<FileType> {
+    let (from, text) = name(task, looked, place)?;
+    type_of(&format!("{from}/{text}"))
+}
+
+fn type_of(path: &str) -> Option<FileType> {
+    let found = fs::symlink_metadata(path);
+    found.ok().map(|found| found.file_type())
+}
+
+/// True when a directory of the name in an argument is a symlink now.
+fn detours(task: Pid, looked: &Looked, place: (usize, Option<usize>)) -> bool {
+    let Some((from, text)) = name(task, looked, place) else {
+        return true;
+    };
+    let folders = text.match_indices('/').map(|(end, _)| &text[..end]);
+    folders
+        .filter(|folder| !folder.is_empty())
+        .any(|folder| type_of(&format!("{from}/{folder}")).is_none_or(|one| one.is_symlink()))
+}
+
+/// The name in an argument, and where it starts from.
+fn name(
+    task: Pid,
+    looked: &Looked,
+    (text, base): (usize, Option<usize>),
+) -> Option<(String, String)> {
     let text = looked.texts[text].as_ref()?;
-    let text = String::from_utf8_lossy(text);
+    let text = String::from_utf8_lossy(text).into_owned();
     let descriptor = base.map_or(libc::AT_FDCWD, |base| int(looked.args[base]));
     let from = match (text.starts_with('/'), descriptor) {
         (true, _) => format!("/proc/{task}/root"),
         (_, libc::AT_FDCWD) => format!("/proc/{task}/cwd"),
         (_, other) => format!("/proc/{task}/fd/{other}"),
     };
-    let found = fs::symlink_metadata(format!("{from}/{text}"));
-    found.ok().map(|found| found.file_type())
+    Some((from, text))
 }
 
 fn image(task: Pid) -> Option<Image> {
