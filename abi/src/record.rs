@@ -278,8 +278,9 @@ pub mod flag {
     /// what that executes, or a file that no directory has.
     pub const ANEW: u16 = 1 << 12;
 
-    /// [`super::kind::CHANGE`], [`super::kind::NETWORK`]: the rule is the strongest of those about any file, as a name of the act leads
-    /// through links to a file that no text tells, and none was as strong about the name.
+    /// [`super::kind::CHANGE`], [`super::kind::NETWORK`], [`super::kind::OPEN`]: the rule is the strongest of those about any file, as a
+    /// name of the act leads through links to a file that no text tells, or nobody knows which one was opened, and none was as strong about
+    /// the name.
     pub const FILE_UNKNOWN: u16 = 1 << 13;
 
     /// [`FILE_UNKNOWN`] for 1, and nothing for 0.

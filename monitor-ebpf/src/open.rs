@@ -357,12 +357,23 @@ pub fn leave(
         emit::attach_base(scratch, base);
     } else {
         let opened = decide_opened(scratch, jail, who.task, result as u32, asked.flags);
+        let by_name = verdict.rule;
         verdict = opened.or(verdict);
+        note_unknown_file(scratch, verdict.rule ^ by_name);
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
     emit::conclude(scratch, jail, who, verdict);
+}
+
+/// Notes that the rule is one about any file, where it is not the one about the name, and nobody knows the file. Branch-free, so that
+/// the verifier does not fork states.
+#[inline(always)]
+fn note_unknown_file(scratch: &mut Scratch, differs: u16) {
+    let flags = scratch.record.flags & (flag::FILE_GONE | flag::PATH_TRUNCATED);
+    let lost = verifier::is_some(flags) & verifier::is_some(differs);
+    scratch.record.flags |= flag::of_lost(lost);
 }
 
 /// Describes the file behind the new descriptor and asks the rules about it.

@@ -354,7 +354,9 @@ fn fields(
         false => raw.text.clone(),
     });
     let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
-    let lost = told.file_unknown.then(|| unknown::FILE.to_owned());
+    let lost = told
+        .file_unknown
+        .then(|| unknown::file_words(told.on).to_owned());
     let stopper = came_of::words(told, report.whole()).into_owned();
     [
         ("by", Some(actor(&told.process))),

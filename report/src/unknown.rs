@@ -1,7 +1,7 @@
 //! Decisions that fell as they did because nobody knew who acted, or on which file.
 
 use turnkey_facts::Decision;
-use turnkey_policy::{Attempt, OpenAccess, Rule, asks_who_acts};
+use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, asks_who_acts};
 
 use super::act::{Object, ReportedAct};
 use super::model::FileAccess;
@@ -12,8 +12,19 @@ pub const WORDS: &str =
     "which program or script this was is not known, so the strictest of their rules counted";
 
 /// The words of [`WORDS`] for an act on a file that was not known.
-pub const FILE: &str = "which one this was is not known by a link of /proc, or by a `..` behind a symlink, so the strictest rule for \
-     any file counted";
+#[must_use]
+pub fn file_words(on: AttemptKind) -> &'static str {
+    match on {
+        AttemptKind::Open => {
+            "which one this was is not known: its path is too long, or another thread had closed it already, so the strictest rule for \
+             any file counted"
+        }
+        _ => {
+            "which one this was is not known by a link of /proc, or by a `..` behind a symlink, so the strictest rule for any file \
+             counted"
+        }
+    }
+}
 
 /// True when the kernel did not know who acted, and rules about such an attempt ask for that.
 pub fn decided(rules: &[Rule], decision: Decision, act: &ReportedAct) -> bool {

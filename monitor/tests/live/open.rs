@@ -251,6 +251,8 @@ fn a_path_that_is_too_long_to_know_is_treated_as_the_worst() {
         .filter_map(|(file, ..)| file)
         .any(|file| file.truncated);
     assert!(truncated, "{}", seen.tell());
+    let mut decided = seen.events.iter().filter_map(|event| event.decision);
+    assert!(decided.all(|one| one.file_unknown), "{}", seen.tell());
 }
 
 #[test]

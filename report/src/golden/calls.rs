@@ -167,7 +167,8 @@ fn who_is_not_known_is_said_where_rules_ask() {
 
 #[test]
 fn a_file_that_is_not_known_is_said() {
-    let said = super::super::unknown::FILE;
+    let said = super::super::unknown::file_words(AttemptKind::Ptrace);
+    assert!(!super::super::unknown::file_words(AttemptKind::Open).contains(said));
     for told in [false, true] {
         let mut story = Story::command(&["python3", "escape.py"]);
         let attempt = refused("ptrace", AttemptKind::Ptrace);

@@ -175,9 +175,20 @@ pub fn context<'a>(program: &Program, outcome: &'a Outcome) -> Context<'a> {
         has_loopback: outcome.way.has_loopback,
         asks: asks(outcome),
         is_mapped: is_mapped(outcome),
+        shares: shares(program),
         maps: maps(outcome),
         has_hooks: has_hooks(outcome),
     }
+}
+
+/// True when somebody may have the descriptors of another.
+fn shares(program: &Program) -> bool {
+    const CLONE_FILES: u64 = 0x400;
+    program.ops().any(|op| match op {
+        Op::Spawn { flags, .. } => flags & CLONE_FILES != 0,
+        Op::Call(call) => matches!(call.name.as_str(), "clone" | "clone3"),
+        Op::Exec { .. } | Op::Flip { .. } | Op::Forget { .. } => false,
+    })
 }
 
 /// Nobody changes its working directory.

@@ -77,6 +77,8 @@ pub struct Context<'a> {
     pub is_mapped: bool,
     /// True when the kernel asks before acts, about its own objects.
     pub has_hooks: bool,
+    /// True when two threads or processes may have the same descriptors.
+    pub shares: bool,
     /// True when a mapping may stand where the program says.
     pub maps: bool,
 }
@@ -442,6 +444,7 @@ impl One<'_> {
         let access = flags.map(|flags| accesses(int(flags)));
         expected.act = access.clone().map(|access| Act {
             is_open: true,
+            may_be_gone: self.context.shares && self.result >= 0,
             ..self.act(&access)
         });
         if let (Some(act), Some(flags)) = (&mut expected.act, flags) {

@@ -31,6 +31,8 @@ pub struct Act<'a> {
     pub detours: bool,
     /// True when a name of it, as it is written, has a `..` behind another name, which may lead anywhere, or is very long.
     pub steps_back: bool,
+    /// True when another process or thread may have closed what was opened.
+    pub may_be_gone: bool,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
     pub is_vague: bool,
 }

@@ -170,7 +170,9 @@ fn attempt(report: &Report, violation: &Violation) -> Markup {
         ),
         (
             "file",
-            violation.file_unknown.then(|| Markup::text(unknown::FILE)),
+            violation
+                .file_unknown
+                .then(|| Markup::text(unknown::file_words(violation.on))),
         ),
         ("stopped by", Some(Markup::text(&stopped))),
         ("asked as", raw.map(|raw| say("code", "", &raw))),
