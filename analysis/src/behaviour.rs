@@ -42,6 +42,7 @@ use turnkey_facts::Event;
 use turnkey_facts::symlinks::Symlinks;
 
 pub use exhaustion::End;
+pub use interpreter::is_interpreter;
 pub use path_classes::{PathClasses, Reach, SECRETS, Traits, is_system, telling_directory};
 
 /// Steps of the evidence that are kept for one behaviour.

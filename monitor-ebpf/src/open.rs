@@ -429,6 +429,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
         (verdict, _) = decide_argument(scratch, jail, who.task, from, (length, column));
     }
     let resolved = emit::resolve_file(scratch, who.task, file);
+    let by_name = verdict.rule;
     verdict = decide_file(scratch, jail, resolved, column).or(verdict);
     if by_call {
         if !verdict.refuses() {
@@ -442,7 +443,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
         who,
         (file, flags),
         (length, resolved),
-        verdict,
+        (verdict, by_name),
     )
 }
 
@@ -453,7 +454,14 @@ pub fn receive(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -
     let column = column_of(access_of_file(file, flags));
     let resolved = emit::resolve_file(scratch, who.task, file);
     let verdict = decide_file(scratch, jail, resolved, column);
-    tell_hooked(scratch, jail, who, (file, flags), (0, resolved), verdict)
+    tell_hooked(
+        scratch,
+        jail,
+        who,
+        (file, flags),
+        (0, resolved),
+        (verdict, 0),
+    )
 }
 
 /// Tells of what a hook was asked about that makes or empties a file, which is writing to it.
@@ -476,7 +484,7 @@ pub fn tell_made(
     emit::finish(scratch, jail, verdict);
 }
 
-/// Carries the verdict on a file out and tells of it; whether the act may go on.
+/// Carries the verdict on a file out and tells of it, with the rule about the name; whether the act may go on.
 #[inline(always)]
 fn tell_hooked(
     scratch: &mut Scratch,
@@ -484,7 +492,7 @@ fn tell_hooked(
     who: Current,
     (file, flags): (u64, u32),
     (length, resolved): (u32, Resolved),
-    verdict: Verdict,
+    (verdict, by_name): (Verdict, u16),
 ) -> bool {
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -493,6 +501,7 @@ fn tell_hooked(
     emit::note_raw(&mut scratch.record, jail, length);
     emit::describe_file(scratch, file);
     emit::attach_path(scratch, jail, resolved);
+    note_unknown_file(scratch, verdict.rule ^ by_name);
     scratch.record.detail = flags;
     note_handle(scratch, class_of(read::current_registers()));
     if verdict.refuses() {

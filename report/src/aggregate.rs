@@ -17,6 +17,7 @@ use super::errno::errno_name;
 use super::met::FailedAtLimits;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
+use super::own_places;
 use super::own_servers::OwnServers;
 use super::peers::AskedNames;
 use super::preparation::{self, Weight};
@@ -170,7 +171,9 @@ impl Aggregator {
         let weight = preparation::weight(&self.rules, &self.symlinks, event, is_whole);
         let followed = preparation::followed(&self.rules, &self.symlinks, event);
         self.symlinks.note(event);
-        let is_explained = self.ordering.explains(event) || weight == Weight::Nothing;
+        let is_explained = self.ordering.explains(event)
+            || weight == Weight::Nothing
+            || self.asks_for_its_own(event, process);
         let decision = event.decision.filter(|_| !is_explained);
         self.operation(event, decision, (process, program), &act);
         if let Kind::Question { .. } = event.kind {
@@ -187,6 +190,16 @@ impl Aggregator {
         let act = ReportedAct::from_event(&followed, &self.attribution)?.called(act.object);
         let decision = followed.decision?;
         self.violation((&followed, process), &act, decision, Weight::Whole)
+    }
+
+    /// True when a decision is about a setting that an installed program looks for by itself, and does not find.
+    fn asks_for_its_own(&self, event: &Event, process: Option<usize>) -> bool {
+        let rule = event
+            .decision
+            .and_then(|decision| self.rules.get(decision.rule));
+        let program = self.processes.words(process);
+        rule.zip(program)
+            .is_some_and(|(rule, program)| own_places::explain(rule, event, &program))
     }
 
     /// The row of the process that made the event taken in last, unless the list was full.

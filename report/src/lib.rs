@@ -31,6 +31,7 @@ pub mod live;
 mod met;
 pub mod model;
 mod ordering;
+mod own_places;
 mod own_servers;
 mod passages;
 mod peers;

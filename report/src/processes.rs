@@ -41,6 +41,15 @@ pub struct KnownProcess {
 /// Nanoseconds in a tick of /proc: `USER_HZ` is 100.
 const TICK_NS: u64 = 10_000_000;
 
+/// The words by which a process was started.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramWords<'p> {
+    /// The executed file.
+    pub exe: &'p [u8],
+    /// The arguments, all of them.
+    pub argv: &'p [Vec<u8>],
+}
+
 /// The program that a process executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executes {
@@ -172,6 +181,16 @@ impl Processes {
                 .map(|image| escape_all(&image.argv))
                 .unwrap_or_default(),
         }
+    }
+
+    /// The words by which the program of a row was started; none where they are not known to the last one.
+    pub fn words(&self, index: Option<usize>) -> Option<ProgramWords<'_>> {
+        let image = self.images.get(index?)?;
+        let file = image.file.as_ref().filter(|file| !file.truncated)?;
+        (!image.argv_truncated).then_some(ProgramWords {
+            exe: &file.path,
+            argv: &image.argv,
+        })
     }
 
     /// The program that a task executes, as far as is known now.

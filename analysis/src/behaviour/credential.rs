@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use turnkey_policy::{Behaviour, Glob, Policy, WORKSPACE};
 
 use super::accounts::is_installed;
-use super::act::{ObservedAct, Operation};
+use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::is_interpreter;
 use super::path_classes::is_in;
 use super::process_state::{ProcessState, base_name};
@@ -92,6 +92,8 @@ const KEPT: &[&str] = &[
     ".mozilla",
     ".password-store",
     ".ssh",
+    ".electrum/wallets",
+    ".ethereum/keystore",
     ".local/share/keyrings",
     ".config/gcloud",
     ".config/google-chrome",
@@ -102,13 +104,20 @@ const SEARCHES: [u64; 2] = [10, 11];
 /// Programs that talk to the agent of GnuPG.
 const GNUPG: &[&str] = &["gpg", "gpg2", "gpg-connect-agent", "gpgconf", "gpgsm"];
 /// Kinds that programs of one sort alone keep for themselves.
-const KEPT_BY_FEW: &[&str] = &["SSH keys", "private keys", "browsers", "wallets"];
+const KEPT_BY_FEW: &[&str] = &[
+    "SSH keys",
+    "private keys",
+    "browsers",
+    "messengers",
+    "wallets",
+    "keyrings",
+];
 
 /// Remembers the first step for every kind of secret.
 #[derive(Debug)]
 pub struct Credentials {
     decoys: Vec<PathBuf>,
-    /// The secrets that the program's home lacks, and about which no rule says anything for that.
+    /// The secrets that the program's home lacks, and about which no rule says anything for that; there are others, which no rule names.
     lacking: Vec<Glob>,
     kinds: BTreeMap<&'static str, Step>,
 }
@@ -204,7 +213,9 @@ impl Detector for Credentials {
         if state.is_in_new_home(&opened.path) {
             return;
         }
-        if opened.reads && self.is_lacking(&opened.path) && !state.made(&opened.path) {
+        let is_lacking = self.is_lacking(&opened.path)
+            || opened.outcome == ActOutcome::Absent && act.event.decision.is_none();
+        if opened.reads && is_lacking && !state.made(&opened.path) {
             let process = state.process(&act.event.task);
             if process.is_some_and(|one| has_no_use(&one.exe, kind)) {
                 let step = Step::from_event(

@@ -25,6 +25,17 @@ const TOLD: usize = 256;
 /// Directories of installed packages.
 const PACKAGES: &[&[u8]] = &[b"/site-packages/", b"/dist-packages/", b"/node_modules/"];
 
+/// Endings of what is code in them; the manifest of a package of Node names the programs that its installation runs.
+const CODE: &[&[u8]] = &[
+    b".py",
+    b".so",
+    b".js",
+    b".mjs",
+    b".cjs",
+    b".node",
+    b"/package.json",
+];
+
 /// The processes that have started and not loaded a library yet.
 #[derive(Debug, Default)]
 pub struct Injection {
@@ -124,9 +135,7 @@ impl Injection {
         }
         let package = PACKAGES.iter().any(|one| contains(&opened.path, one))
             && state.traits(&opened.path).startup.is_none();
-        let code = opened.path.ends_with(b".py")
-            || opened.path.ends_with(b".js")
-            || opened.path.ends_with(b".so");
+        let code = CODE.iter().any(|end| opened.path.ends_with(end));
         // A new file is nobody's code yet; whether it is new is not always known.
         let theirs = is_system(&opened.path)
             || state.found(&opened.path)

@@ -149,7 +149,12 @@ impl FileDiscovery {
     /// The place that a program that lists is told to list.
     fn named<'a>(&self, argv: &'a [Vec<u8>], name: &[u8]) -> Option<&'a [u8]> {
         let is_lister = LISTERS.iter().any(|one| one.as_bytes() == name);
-        let mut operands = argv.iter().skip(1).map(|word| trimmed(word));
+        let words = argv.get(1..).unwrap_or_default();
+        let operands = match name {
+            b"find" => starting_points(words),
+            _ => words,
+        };
+        let mut operands = operands.iter().map(|word| trimmed(word));
         let place = operands.find(|word| is_lister && self.is_place(word))?;
         let goes_through = WALKERS.iter().any(|one| one.as_bytes() == name);
         (!goes_through || !is_in(place, DATA)).then_some(place)
@@ -220,6 +225,18 @@ impl Detector for FileDiscovery {
             self.settle(*who, tell);
         }
     }
+}
+
+/// The places where find(1) begins: what its expression names it only compares with.
+fn starting_points(words: &[Vec<u8>]) -> &[Vec<u8>] {
+    let is_option =
+        |word: &&Vec<u8>| matches!(&word[..], b"-H" | b"-L" | b"-P") || word.starts_with(b"-O");
+    let options = words.iter().take_while(is_option).count();
+    let words = &words[options..];
+    let is_expression =
+        |word: &Vec<u8>| word.starts_with(b"-") || matches!(&word[..], b"(" | b"!" | b",");
+    let end = words.iter().position(is_expression);
+    &words[..end.unwrap_or(words.len())]
 }
 
 /// True when a program of this name opens a directory for what it is asked, and lists nothing that counts: df(1) opens a mount point,

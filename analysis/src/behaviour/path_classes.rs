@@ -107,6 +107,40 @@ pub const SECRETS: &[(&str, &[&str])] = &[
     ("keyrings", &["**/.local/share/keyrings/*"]),
 ];
 
+/// Of the same kinds, what is called so in whichever program's directory: as secrets these are read, and no directory holds them alone.
+const SECRETS_BY_NAME: &[(&str, &[&str])] = &[
+    (
+        "browsers",
+        &[
+            "**/.{mozilla,librewolf,waterfox,thunderbird}/**/{logins.json,key4.db,cookies.sqlite}",
+            // Chromium, in whichever browser or application it is.
+            "**/.config/**/{Login Data,Cookies,Web Data}",
+        ],
+    ),
+    (
+        "messengers",
+        &[
+            "**/.config/**/Local Storage/leveldb/*",
+            "**/.config/Signal/{config.json,sql/*}",
+            "**/.local/share/TelegramDesktop/tdata/*",
+        ],
+    ),
+    (
+        "wallets",
+        &[
+            "**/.*/{wallet.dat,keystore/*,wallets/*,wallets/*/wallet.dat}",
+            "**/.config/{*/wallets/*,Exodus/**,solana/*.json}",
+        ],
+    ),
+    (
+        "keyrings",
+        &[
+            "**/.local/share/kwalletd/*",
+            "**/.kde*/share/apps/kwallet/*",
+        ],
+    ),
+];
+
 /// Sockets of those who hold the secrets of a person and act with them for whoever asks.
 const AGENTS: &[&str] = &[
     "{/run,/var/run}/user/*/{keyring/*,gnupg/S.*,gcr/*,ssh-agent*}",
@@ -234,7 +268,7 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
-    secrets: named(SECRETS),
+    secrets: [named(SECRETS), named(SECRETS_BY_NAME)].concat(),
     startups: named(STARTUPS),
     tells: globs(TELLING),
     probes: globs(PROBES),
@@ -389,7 +423,7 @@ mod tests {
 
     /// Every pattern of the table.
     fn patterns() -> impl Iterator<Item = &'static &'static str> {
-        let named = SECRETS.iter().chain(STARTUPS);
+        let named = SECRETS.iter().chain(SECRETS_BY_NAME).chain(STARTUPS);
         let plain = [
             TELLING,
             PROBES,

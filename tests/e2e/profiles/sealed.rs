@@ -116,3 +116,23 @@ fn who_reads_the_accounts_is_told_and_who_prints_a_name_is_not() {
     prints.expect(accounts(&prints).is_empty(), "and no finding");
     prints.expect(prints.at("/verdict") == "clean", "clean");
 }
+
+#[test]
+fn what_an_installed_program_looks_for_by_itself_is_no_finding() {
+    let git = under("sealed").shell("git init -q x && cd x && git commit -q --allow-empty -m y");
+    git.expect(git.violations().is_empty(), "git looks for its own");
+    let told = git.list("/file_operations").iter();
+    let mut places = told.filter_map(|one| one["path"].as_str());
+    let is_there = places.any(|path| path.starts_with("/etc/"));
+    git.expect(is_there, "the control: it looked, and that is told");
+    // Whoever leads it there asks by itself.
+    for command in [
+        "cat /etc/mailname",
+        "cd /etc; cat mailname",
+        "python3 -c 'open(\"/etc/mailname\")'",
+    ] {
+        let ran = under("sealed").shell(command);
+        let mut rules = ran.violations().iter().map(|one| &one["rule"]);
+        ran.expect(rules.any(|rule| rule == "elsewhere"), command);
+    }
+}

@@ -30,6 +30,21 @@ fn code_in_other_programs_is_injection() {
         },
         expected,
     );
+    for file in [
+        "package.json",
+        "lib/index.mjs",
+        "lib/index.cjs",
+        "build/x.node",
+    ] {
+        names(
+            |story| {
+                story.exec(P, "/usr/bin/node", &["node", "x.js"]);
+                let file = format!("/workspace/node_modules/ethers/{file}");
+                story.reads(P, &file).writes(P, &file);
+            },
+            expected,
+        );
+    }
     names(
         |story| {
             story.writes(P, "/usr/lib/python3/dist-packages/requests/api.py");

@@ -50,8 +50,19 @@ fn a_program_that_only_lists_is_told_what_to_list() {
         &["tree", "/home"],
         &["ls", "/etc/pam.d/"],
         &["du", "-sh", "/var/log"],
+        &["find", "-L", "-O2", "/srv", "-newer", "a"],
     ] {
         discovers_files(|story| {
+            story.exec(P, "/usr/bin/any", argv);
+        });
+    }
+    // What others are compared with is no place to look in.
+    for argv in [
+        &["find", ".", "-newer", "/etc/hostname"][..],
+        &["find", "-samefile", "/etc/issue"],
+        &["find", "(", "-path", "/srv/x", ")"],
+    ] {
+        is_silent(|story| {
             story.exec(P, "/usr/bin/any", argv);
         });
     }

@@ -48,6 +48,21 @@ fn who_asks_decides_on_a_secret_that_the_home_lacks() {
             "/usr/bin/node",
             "/workspace/.config/chromium/Default/Cookies",
         ),
+        // No rule speaks of these.
+        ("/usr/bin/cat", "/workspace/.bitcoin/wallet.dat"),
+        ("/usr/bin/python3.11", "/workspace/.electrum/wallets/first"),
+        (
+            "/usr/bin/tar",
+            "/workspace/.local/share/keyrings/login.keyring",
+        ),
+        (
+            "/usr/bin/python3.11",
+            "/workspace/.config/BraveSoftware/Brave-Browser/Default/Login Data",
+        ),
+        (
+            "/usr/bin/node",
+            "/workspace/.config/discord/Local Storage/leveldb/000005.ldb",
+        ),
     ] {
         assert!(asks(exe, secret), "{exe} {secret}");
     }
