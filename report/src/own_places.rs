@@ -32,17 +32,25 @@ pub fn explain(rule: &Rule, event: &Event, program: &ProgramWords<'_>) -> bool {
         && !words.any(|word| may_lead(word, &path))
 }
 
-/// True for a word that names the path, or a directory that it is in, or what it is called; or that nobody can say it of.
+/// True for a word that has what the path is called, or ends in a directory that it is in, from wherever that is named. Who walks
+/// through a directory asks for nothing that is not there.
 fn may_lead(word: &[u8], path: &[u8]) -> bool {
-    let holds = |part: &[u8]| word.windows(part.len().max(1)).any(|one| one == part);
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let folders = path.iter().enumerate().skip(1);
-    let mut folders = folders.filter(|(_, byte)| **byte == b'/');
-    let is_below = folders.any(|(end, _)| {
-        let folder = &path[..end];
-        word.ends_with(folder) || word.ends_with(&[folder, b"/"].concat())
-    });
-    is_below || holds(name) || holds(b"..") || word.ends_with(b"/") && word.len() == 1
+    let holds = |part: &[u8]| word.windows(part.len().max(1)).any(|one| one == part);
+    let value = word.rsplit(|byte| *byte == b'=').next().unwrap_or_default();
+    let parts: Vec<&[u8]> = value.split(|byte| *byte == b'/').collect();
+    let begin = parts.iter().rposition(|part| *part == b"..");
+    let folder = parts[begin.map_or(0, |at| at + 1)..].join(&b'/');
+    let is_rooted = folder.starts_with(b"/");
+    let folder = folder.strip_prefix(b"/").unwrap_or(&folder);
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    let below = [b"/", folder, b"/"].concat();
+    let mut places = path.windows(below.len());
+    let is_below = match is_rooted {
+        true => path.starts_with(&below),
+        false => places.any(|place| place == below),
+    };
+    holds(name) || !folder.is_empty() && is_below
 }
 
 #[cfg(test)]
@@ -55,16 +63,29 @@ mod tests {
         for word in [
             "/etc/gnutls/config",
             "--file=/etc/gnutls/config",
+            "--from=/etc/gnutls/",
             "/etc/gnutls",
             "/etc/",
-            "/",
+            "etc",
             "config",
             "-c.file=config",
             "../gnutls",
+            "../../etc",
         ] {
             assert!(may_lead(word.as_bytes(), path), "{word}");
         }
-        for word in ["-s", "http://127.0.0.1:80/x", "/etc/gnu", "/workspace", ""] {
+        for word in [
+            "-s",
+            "http://127.0.0.1:80/x",
+            "/etc/gnu",
+            "/gnutls",
+            "/workspace",
+            "../clone",
+            ".",
+            "..",
+            "/",
+            "",
+        ] {
             assert!(!may_lead(word.as_bytes(), path), "{word}");
         }
     }

@@ -119,7 +119,8 @@ fn who_reads_the_accounts_is_told_and_who_prints_a_name_is_not() {
 
 #[test]
 fn what_an_installed_program_looks_for_by_itself_is_no_finding() {
-    let git = under("sealed").shell("git init -q x && cd x && git commit -q --allow-empty -m y");
+    let git = under("sealed")
+        .shell("git init -q x && cd x && git commit -q --allow-empty -m y && git clone -q . ../y");
     git.expect(git.violations().is_empty(), "git looks for its own");
     let told = git.list("/file_operations").iter();
     let mut places = told.filter_map(|one| one["path"].as_str());
