@@ -77,8 +77,8 @@ pub struct Jail {
     pub working: u64,
     /// Not 0: a hook has left something for the end of a call that a thread was in.
     pub marked: u64,
-    /// When the process was made whose end was told last, in nanoseconds of CLOCK_BOOTTIME, by the last bits of its id: threads
-    /// that end at the same moment may each be the last one.
+    /// Starts of the processes whose end was told last, in nanoseconds of CLOCK_BOOTTIME, by the last bits of their ids: threads that
+    /// end at the same moment may each be the last one.
     pub ended: [u64; ENDS],
     /// The first end of a process of the jail by a signal that a process outside of it sent.
     pub outsider: Outsider,

@@ -11,13 +11,11 @@ use turnkey_facts::{Decision, Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, Severity, syscalls};
 
 use super::act::{Object, ReportedAct, kind_name};
-use super::advice;
 use super::clock::Clock;
 use super::errno::errno_name;
 use super::met::FailedAtLimits;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
-use super::own_places;
 use super::own_servers::OwnServers;
 use super::peers::AskedNames;
 use super::preparation::{self, Weight};
@@ -25,7 +23,7 @@ use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
 use super::stopper::{Attribution, Outcome, Stopper};
-use super::{table::Table, unknown};
+use super::{advice, table::Table, unknown};
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
 const FILES: usize = 4096;
@@ -167,22 +165,21 @@ impl Aggregator {
             _ => self.processes.program(&event.task),
         };
         let act = ReportedAct::from_event(event, &self.attribution)?;
-        let is_whole = self.next_seq == self.events;
-        let weight = preparation::weight(&self.rules, &self.symlinks, event, is_whole);
+        let (rules, whole) = (&self.rules, self.next_seq == self.events);
+        let weight = preparation::weight(rules, &self.symlinks, event, whole);
         let followed = preparation::followed(&self.rules, &self.symlinks, event);
         self.symlinks.note(event);
         let is_explained = self.ordering.explains(event)
             || weight == Weight::Nothing
-            || self.asks_for_its_own(event, process);
+            || super::own_places::explain(&self.rules, event, self.processes.words(process));
         let decision = event.decision.filter(|_| !is_explained);
         self.operation(event, decision, (process, program), &act);
         if let Kind::Question { .. } = event.kind {
             let who = self.processes.actor(process, &event.task);
             self.asked.note(&who, &act.object);
         }
-        let speaks = |decision: &Decision| decision.action != RuleAction::Allow;
         let is_own = weight == Weight::Whole || followed.is_none();
-        let decision = decision.filter(|one| speaks(one) && is_own);
+        let decision = decision.filter(|one| one.action != RuleAction::Allow && is_own);
         if let Some(decision) = decision {
             return self.violation((event, process), &act, decision, weight);
         }
@@ -190,16 +187,6 @@ impl Aggregator {
         let act = ReportedAct::from_event(&followed, &self.attribution)?.called(act.object);
         let decision = followed.decision?;
         self.violation((&followed, process), &act, decision, Weight::Whole)
-    }
-
-    /// True when a decision is about a setting that an installed program looks for by itself, and does not find.
-    fn asks_for_its_own(&self, event: &Event, process: Option<usize>) -> bool {
-        let rule = event
-            .decision
-            .and_then(|decision| self.rules.get(decision.rule));
-        let program = self.processes.words(process);
-        rule.zip(program)
-            .is_some_and(|(rule, program)| own_places::explain(rule, event, &program))
     }
 
     /// The row of the process that made the event taken in last, unless the list was full.

@@ -11,7 +11,11 @@ const ABSENT: i32 = 2;
 
 /// True when a decision of a rule on what the profile does not show is about such a look: for a path that is not there, by a program of
 /// the system that runs nothing of others, and of whose words none leads there.
-pub fn explain(rule: &Rule, event: &Event, program: &ProgramWords<'_>) -> bool {
+pub fn explain(rules: &[Rule], event: &Event, program: Option<ProgramWords<'_>>) -> bool {
+    let rule = event.decision.and_then(|decision| rules.get(decision.rule));
+    let (Some(rule), Some(program)) = (rule, program) else {
+        return false;
+    };
     let path = match &event.kind {
         Kind::Open {
             raw, errno: ABSENT, ..

@@ -9,6 +9,7 @@ mod brief;
 pub mod lacking;
 mod left;
 pub mod meant;
+pub mod outcome_line;
 pub mod remarks;
 mod sunk;
 
@@ -354,15 +355,12 @@ fn fields(
         false => raw.text.clone(),
     });
     let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
-    let lost = told
-        .file_unknown
-        .then(|| unknown::file_words(told.on).to_owned());
     let stopper = came_of::words(told, report.whole()).into_owned();
     [
         ("by", Some(actor(&told.process))),
         ("rule", Some(rule(told))),
         ("who", unknown),
-        ("file", lost),
+        ("file", unknown::file(told)),
         ("on host", told.host_path.clone()),
         ("stopped by", Some(stopper)),
         (ASKED, raw),

@@ -4,7 +4,7 @@ use turnkey_facts::Decision;
 use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, asks_who_acts};
 
 use super::act::{Object, ReportedAct};
-use super::model::FileAccess;
+use super::model::{FileAccess, Violation};
 use super::text::unescape;
 
 /// In a sentence about such a decision.
@@ -24,6 +24,11 @@ pub fn file_words(on: AttemptKind) -> &'static str {
              counted"
         }
     }
+}
+
+/// The words, where the file of a violation was not known.
+pub fn file(told: &Violation) -> Option<String> {
+    told.file_unknown.then(|| file_words(told.on).to_owned())
 }
 
 /// True when the kernel did not know who acted, and rules about such an attempt ask for that.

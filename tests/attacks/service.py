@@ -159,8 +159,13 @@ def other_way(flags):
     return long_run(other)
 
 
+COMMAND = ("run", "--service", "--no-tty", "--", "true")
+
+
 def long_order(length):
-    return order("run", "--service", "--no-tty", "--", "true", variables=["X=" + "x" * length])
+    # No word is longer than execve(2) takes.
+    words = ["X%d=" % number + "x" * 100_000 for number in range(length // 100_000 + 1)]
+    return order("run", "--service", "--no-tty", "--", "true", variables=words)
 
 
 def raw(bytes_, descriptors=()):
@@ -225,6 +230,9 @@ WAYS = {
     "memory that can shrink": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_SHRINK)),
     "memory that can be sealed": lambda: long_run(words_in_memory(seals=ALL_SEALS & ~fcntl.F_SEAL_SEAL)),
     "memory that is mapped to be written": mapped_to_be_written,
+    "a word of 128 KiB": lambda: long_run(words_in_memory(order(*COMMAND, variables=["X=" + "x" * (128 << 10)]))),
+    "70 000 words": lambda: long_run(words_in_memory(order(*COMMAND, *["x"] * 70_000))),
+    "5 000 words of turnkey's own": lambda: run(usual(), order("run", "--service", *["--env", "X=1"] * 2_500, "--", "true")),
     "memory that holds too much": lambda: long_run(words_in_memory(long_order(2 << 20))),
     "memory of a terabyte": lambda: long_run(holes(1 << 40)),
     "memory of nothing but holes": lambda: long_run(holes(1 << 20)),

@@ -107,6 +107,28 @@ pub fn umask_of(pid: u32) -> std::io::Result<u32> {
     told.ok_or_else(|| std::io::Error::other("/proc does not tell its umask"))
 }
 
+/// True while a process is whole, and acts as this user. Control groups of version 1 forget a first thread that has
+/// ended, and a program that is set to another user may have raised what setrlimit(2) bounds.
+///
+/// # Errors
+/// When it is not there any more.
+pub fn is_unchanged(pid: u32, user: u32) -> std::io::Result<bool> {
+    let status = crate::kernel_file::read(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| {
+        let mut lines = status.lines();
+        lines
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let is_whole = field("State:").is_some_and(|state| !state.starts_with(['Z', 'X']));
+    let is_same = field("Uid:").is_some_and(|ids| {
+        // The effective one, which made the connection.
+        let mut ids = ids.split_whitespace();
+        ids.nth(1).is_some_and(|id| id.parse() == Ok(user))
+    });
+    Ok(is_whole && is_same)
+}
+
 /// The classes in which a process waits for CPUs and for disks, as far as they are no better than the usual ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulingClass {

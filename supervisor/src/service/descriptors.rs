@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::stat::{FileStat, SFlag, fstat, makedev};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketAddrUnix, getpeername};
@@ -53,13 +54,14 @@ const NAMES: [&str; 6] = [
 ];
 
 impl CallerDescriptors {
-    /// Looks at what came with a request.
+    /// Looks at what came with a request of this user's.
     ///
     /// # Errors
     /// When one is of another kind than it must be, or is not open for what is to be done with it.
     pub fn check(
         came: Vec<OwnedFd>,
         wanted: WantedDescriptors,
+        user: u32,
     ) -> Result<CallerDescriptors, RefusedDescriptor> {
         let refused = |name, reason: &str| RefusedDescriptor {
             name,
@@ -93,7 +95,7 @@ impl CallerDescriptors {
                 .map_err(|reason| refused(NAMES[4], reason))?;
         }
         if let Some(export) = &export {
-            require_connection(export.as_fd()).map_err(|reason| refused(NAMES[5], reason))?;
+            require_connection(export.as_fd(), user).map_err(|reason| refused(NAMES[5], reason))?;
         }
         Ok(CallerDescriptors {
             streams: [input, output, error],
@@ -129,7 +131,9 @@ fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'stati
     let can = match flags & OFlag::O_ACCMODE {
         OFlag::O_RDWR => true,
         OFlag::O_RDONLY => what == StreamUse::Reading,
-        _ => what == StreamUse::Writing,
+        OFlag::O_WRONLY => what == StreamUse::Writing,
+        // The third mode of open(2), which gives neither.
+        _ => false,
     };
     if !can {
         return Err(match what {
@@ -173,11 +177,17 @@ fn require_storage(opened: BorrowedFd<'_>) -> Result<(), &'static str> {
     }
 }
 
-/// A connection of packets to a process of the caller's.
-fn require_connection(socket: BorrowedFd<'_>) -> Result<(), &'static str> {
-    match socket_type(socket) {
-        Ok(LINE_TYPE) => require_other_socket(socket),
-        _ => Err(NO_CONNECTION),
+/// A connection of packets to a process of the caller's: somebody else at its other side would hear root, as with a [stream](NO_SOCKET).
+fn require_connection(socket: BorrowedFd<'_>, user: u32) -> Result<(), &'static str> {
+    if socket_type(socket) != Ok(LINE_TYPE) {
+        return Err(NO_CONNECTION);
+    }
+    require_other_socket(socket)?;
+    // Who has made the pair, or who listened, or who connected: unix(7).
+    let other = getsockopt(&socket, sockopt::PeerCredentials).map_err(|_| UNKNOWN)?;
+    match other.uid() == user {
+        true => Ok(()),
+        false => Err("is a connection to another user's process"),
     }
 }
 
@@ -216,6 +226,10 @@ mod tests {
         nix::fcntl::open(path, flags, Mode::empty()).unwrap()
     }
 
+    fn own() -> u32 {
+        nix::unistd::getuid().as_raw()
+    }
+
     fn reading(stream: impl AsFd) -> Result<(), &'static str> {
         require_stream(stream.as_fd(), StreamUse::Reading)
     }
@@ -234,6 +248,8 @@ mod tests {
         let (out, into) = std::io::pipe().unwrap();
         assert_eq!((reading(&out), writing(&into)), (Ok(()), Ok(())));
         assert!(reading(&into).is_err() && writing(&out).is_err());
+        let neither = opened("/dev/null", OFlag::O_ACCMODE);
+        assert!(reading(&neither).is_err() && writing(&neither).is_err());
         let null = opened("/dev/null", OFlag::O_RDONLY);
         assert_eq!((reading(&null), writing(&null).is_err()), (Ok(()), true));
         let pair = nix::pty::openpty(None, None).unwrap();
@@ -306,7 +322,7 @@ mod tests {
         let null = || opened("/dev/null", OFlag::O_RDWR);
         let root = || opened("/", OFlag::O_PATH);
         let with = |events, export| WantedDescriptors { events, export };
-        let checked = |came, wanted| CallerDescriptors::check(came, wanted);
+        let checked = |came, wanted| CallerDescriptors::check(came, wanted, own());
         let refused = |came, wanted| checked(came, wanted).unwrap_err().to_string();
         let none = WantedDescriptors::default();
         let usual = || vec![null(), null(), null(), root()];
@@ -332,12 +348,14 @@ mod tests {
             socketpair(AddressFamily::UNIX, kind, flags, None).unwrap()
         };
         let packets = pair(LINE_TYPE);
-        assert_eq!(require_connection(packets.0.as_fd()), Ok(()));
+        assert_eq!(require_connection(packets.0.as_fd(), own()), Ok(()));
+        let foreign = require_connection(packets.0.as_fd(), own() + 1);
+        assert_eq!(foreign, Err("is a connection to another user's process"));
         let stream = pair(SocketType::STREAM);
         let (pipe, _other) = std::io::pipe().unwrap();
         let file = opened("/dev/null", OFlag::O_RDWR);
         for other in [stream.0.as_fd(), pipe.as_fd(), file.as_fd()] {
-            assert!(require_connection(other).is_err());
+            assert!(require_connection(other, own()).is_err());
         }
     }
 }

@@ -30,6 +30,10 @@ pub const HEADER: usize = 16;
 pub const MOST_BODY: usize = 64 << 10;
 /// Bytes of the words of a request at most, in memory: what execve(2) takes where the stack may have 8 MiB.
 pub const MOST_ORDER: usize = 2 << 20;
+/// Words of a request at most: arguments and variables.
+const MOST_COUNT: usize = 1 << 16;
+/// Bytes of a word at most, which execve(2) takes no longer: `MAX_ARG_STRLEN`.
+const MOST_WORD: usize = 128 << 10;
 /// Bytes at most of what is wrong, and of the fix; what a caller has named is in there.
 const MOST_WORDS: usize = 16 << 10;
 /// Descriptors of a packet at most.
@@ -154,6 +158,11 @@ pub enum PacketError {
         "arguments and environment are more than {MOST_ORDER} bytes; run it with fewer variables: env -i"
     )]
     TooLarge,
+    /// More words than anybody reads.
+    #[error(
+        "arguments and environment are more than {MOST_COUNT} words, or one is longer than {MOST_WORD} bytes"
+    )]
+    TooManyWords,
     /// Memory that somebody may still change, or none.
     #[error("its words are not in memory that is sealed against every change")]
     Memory,
@@ -253,6 +262,11 @@ impl RunOrder {
     /// # Errors
     /// When they are none.
     pub fn decode(body: &[u8]) -> Result<RunOrder, PacketError> {
+        let ends = body.iter().skip(8).filter(|byte| **byte == 0);
+        let mut words = body.get(8..).unwrap_or_default().split(|byte| *byte == 0);
+        if ends.count() > MOST_COUNT || words.any(|word| word.len() >= MOST_WORD) {
+            return Err(PacketError::TooManyWords);
+        }
         RunOrder::from_body(body).ok_or(PacketError::Body)
     }
 

@@ -37,9 +37,12 @@ pub enum PeerError {
     /// A user that no person is.
     #[error("user {0} is that of a jail, or nobody's")]
     User(u32),
-    /// Another namespace or root directory.
+    /// Another namespace or root directory, and the user.
     #[error("the caller has another {0} than the service, so its files or its network are others")]
-    Elsewhere(&'static str),
+    Elsewhere(&'static str, u32),
+    /// The process is not any more what it was when it connected, so its limits and groups are another's, or nobody's.
+    #[error("the process that connected runs as another user now, or its first thread has ended")]
+    Changed,
     /// The process is not there any more.
     #[error("the caller has gone")]
     Gone,
@@ -52,7 +55,7 @@ impl PeerError {
     /// The user that is not served, where that is the reason.
     pub fn user(&self) -> Option<u32> {
         match self {
-            PeerError::User(user) => Some(*user),
+            PeerError::User(user) | PeerError::Elsewhere(_, user) => Some(*user),
             _ => None,
         }
     }
@@ -84,8 +87,8 @@ impl ServedPeer {
         let pid = u32::try_from(told.pid())
             .ok()
             .filter(|pid| *pid != 0)
-            .ok_or(PeerError::Elsewhere("process namespace"))?;
-        require_here(pid)?;
+            .ok_or(PeerError::Elsewhere("process namespace", user))?;
+        require_here(pid, user)?;
         let umask = served::umask_of(pid).map_err(|_| PeerError::Gone)?;
         // After the looks: as long as it lives, nobody else has its number.
         require_alive(&process)?;
@@ -100,7 +103,7 @@ impl ServedPeer {
     /// Looks at the caller's process by its number. Afterwards it is certain that it was the one that connected.
     ///
     /// # Errors
-    /// [`PeerError::Gone`] when it cannot be looked at any more.
+    /// [`PeerError::Gone`] when it cannot be looked at any more, [`PeerError::Changed`] when it is not what it was.
     pub fn look_at<T, E>(
         &self,
         socket: &impl AsFd,
@@ -108,6 +111,12 @@ impl ServedPeer {
     ) -> Result<Result<T, E>, PeerError> {
         let process = process_of(socket)?;
         let seen = look(self.pid);
+        // What was looked at is the caller's own, if it is so now: a thread that has ended stays so.
+        match served::is_unchanged(self.pid, self.user.user) {
+            Ok(true) => {}
+            Ok(false) => return Err(PeerError::Changed),
+            Err(_) => return Err(PeerError::Gone),
+        }
         require_alive(&process)?;
         Ok(seen)
     }
@@ -121,21 +130,22 @@ fn process_of(socket: &impl AsFd) -> Result<OwnedFd, PeerError> {
     })
 }
 
-fn require_here(pid: u32) -> Result<(), PeerError> {
+fn require_here(pid: u32, user: u32) -> Result<(), PeerError> {
     for name in NAMESPACES {
         if look(format!("/proc/{pid}/ns/{name}"))? != look(format!("/proc/self/ns/{name}"))? {
-            return Err(PeerError::Elsewhere(match name {
+            let other = match name {
                 "user" => "user namespace",
                 "pid" => "process namespace",
                 "net" => "network namespace",
                 "mnt" => "mount namespace",
                 _ => "cgroup namespace",
-            }));
+            };
+            return Err(PeerError::Elsewhere(other, user));
         }
     }
     match look(format!("/proc/{pid}/root/"))? == look("/".to_owned())? {
         true => Ok(()),
-        false => Err(PeerError::Elsewhere("root directory")),
+        false => Err(PeerError::Elsewhere("root directory", user)),
     }
 }
 

@@ -330,3 +330,55 @@ fn j75_nothing_of_one_caller_s_run_is_there_for_the_next() {
         "no descriptor",
     );
 }
+
+/// Connects, and lets the process that did so become something else before `becomes` asks for a run.
+fn asks_as_another(service: &Service, place: &Path, becomes: &str) -> String {
+    let program = format!(
+        "import ctypes, threading
+line = connect()
+def is_(key, value):
+    with open(f'/proc/{{first}}/status') as status:
+        return any(line.startswith(key) and value in line for line in status)
+def ask(is_so):
+    while not is_so(): pass
+    send(line, packet(1, RUN, came), came)
+    print(answer(line), flush=True); os._exit(0)
+first, came = os.getpid(), usual()
+{becomes}"
+    );
+    super::talks(service, place, &program)
+}
+
+#[test]
+fn a_process_that_is_not_what_it_was_lends_its_limits_to_no_run() {
+    let service = Service::start("");
+    let place = scratch();
+    open_to_all(place.path());
+    hand_over(place.path(), SERVED);
+    // A control group of version 1 forgets a thread that has ended. The service has looked at it as it was when it connected.
+    let ends = "import time; time.sleep(0.2); threading.Thread(target=ask, args=[lambda: is_('State', IS_SO)]).start()\nEND";
+    let (dead, alive) = (("'Z'", "ctypes.CDLL(None).syscall(60, 0)"), ("':'", "pass"));
+    for ((is_so, end), answers) in [(alive, ["ended"; 2]), (dead, ["403", "closed"])] {
+        let becomes = ends.replace("IS_SO", is_so).replace("END", end);
+        let answer = asks_as_another(&service, place.path(), &becomes);
+        assert!(answers.contains(&answer.as_str()), "{end}: {answer}");
+    }
+    // A program that is set to another user may raise what is bounded.
+    let cat = place.path().join("cat");
+    fs::copy("/usr/bin/cat", &cat).expect("a test makes its own files");
+    for (mode, uid, answer) in [(0o755, SERVED, "ended"), (0o4755, 0, "403")] {
+        fs::set_permissions(&cat, PermissionsExt::from_mode(mode)).expect("a test's own file");
+        let becomes = format!(
+            "out, into = os.pipe()
+if os.fork() == 0:
+    os.close(out); ask(lambda: is_('Name', 'cat') and is_('Uid', '\\t{uid}\\t'))
+os.close(into); os.dup2(out, 0); os.execv('{}', ['cat'])",
+            cat.display()
+        );
+        assert_eq!(
+            asks_as_another(&service, place.path(), &becomes),
+            answer,
+            "{mode:o}"
+        );
+    }
+}

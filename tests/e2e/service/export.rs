@@ -134,6 +134,56 @@ print('asked', flush=True)
     )
 }
 
+/// Somebody else's service that goes by who sends: it prints whom it hears.
+const GOES_BY_WHO_SENDS: &str = "import socket, struct, sys
+place = sys.argv[1]
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.bind(place); server.listen()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+import os; os.chmod(place, 0o777)
+print('there', flush=True)
+heard = set()
+line, _ = server.accept()
+line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1); line.settimeout(10)
+while True:
+    try: data, beside, _, _ = line.recvmsg(9999, 999)
+    except ConnectionResetError: break
+    if not data: break
+    heard |= {struct.unpack('3i', one[2])[1] for one in beside}
+    line.send(b'\\x01')
+print(sorted(heard))";
+
+#[test]
+fn no_other_user_s_service_hears_root_by_an_export() {
+    let service = Service::start("");
+    let place = own();
+    let to = place.path().join("other");
+    let mut other = std::process::Command::new("python3")
+        .args(["-c", GOES_BY_WHO_SENDS])
+        .arg(&to)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("it listens", || to.exists());
+    let program = format!(
+        "
+its = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+while its.connect_ex('{to}'): pass
+its.send(b'x')
+came = [*usual(), its.fileno()]
+words = order('run', '--service', '--no-tty', '--quiet', '--export', 'out', '--', 'true')
+print(run(came, words)); its.close()",
+        to = to.display()
+    );
+    assert_eq!(talks(&service, place.path(), &program), "400");
+    let mut told = String::new();
+    let heard = other.stdout.as_mut().unwrap();
+    std::io::Read::read_to_string(heard, &mut told).unwrap();
+    other.wait().unwrap();
+    // The control: it hears the caller, who connected, by its own user.
+    assert_eq!(told, format!("there\n[{}]\n", turnkey_tests::SERVED));
+}
+
 #[test]
 fn answers_of_an_export_that_are_none_end_it_and_not_the_service() {
     let service = Service::start("");

@@ -38,7 +38,7 @@ fn a_request_that_is_none_is_refused_and_the_service_goes_on() {
         assert!(expected.contains(&answer), "{line}");
         count += 1;
     }
-    assert_eq!(count, 74, "{told}");
+    assert_eq!(count, 77, "{told}");
     let ran = Run::new().served_at(&service.directory()).run(&["true"]);
     ran.expect_code(0);
     let makers = service.makers();

@@ -170,9 +170,7 @@ fn attempt(report: &Report, violation: &Violation) -> Markup {
         ),
         (
             "file",
-            violation
-                .file_unknown
-                .then(|| Markup::text(unknown::file_words(violation.on))),
+            unknown::file(violation).map(|words| Markup::text(&words)),
         ),
         ("stopped by", Some(Markup::text(&stopped))),
         ("asked as", raw.map(|raw| say("code", "", &raw))),

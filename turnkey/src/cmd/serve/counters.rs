@@ -16,7 +16,8 @@ pub struct ServiceCounters {
     refused: BTreeMap<u32, u64>,
     /// Callers that hung up before they had asked for anything, or while they waited.
     gone: u64,
-    /// Processes that were killed before they had an answer: one that took too long to prepare, or whose output nobody took.
+    /// Processes that were killed before they had an answer: one that took too long to prepare, whose output nobody took, or whose caller
+    /// hung up or passed a signal on before it had begun.
     given_up: u64,
     /// Milliseconds that all processes of callers took together, from the slot to the end.
     milliseconds: u64,

@@ -21,7 +21,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::net::{SocketFlags, accept_with};
 use turnkey_jailer::foreign::{self, ForeignSocket};
 use turnkey_supervisor::service::{
-    Packet, PacketLine, PeerError, RefusalCode, RunClaim, ServedPeer,
+    PASSED_ON, Packet, PacketLine, PeerError, RefusalCode, RunClaim, ServedPeer,
 };
 
 use super::config::{self, ServeConfig};
@@ -586,7 +586,12 @@ fn reason_of(signal: i32) -> &'static str {
         Ok(Signal::SIGALRM) => {
             "it took too long to prepare, or nobody took its output: see docs/service.md"
         }
-        Ok(Signal::SIGTERM) => "its caller hung up, or the service ended, before it had begun",
+        Ok(Signal::SIGTERM) => {
+            "its caller hung up or passed SIGTERM on, or the service ended, before it had begun"
+        }
+        Ok(signal) if PASSED_ON.contains(&signal) => {
+            "its caller passed this signal on before the run had begun"
+        }
         Ok(Signal::SIGKILL) => {
             "somebody killed its process, or the host had no memory: see the kernel's log"
         }

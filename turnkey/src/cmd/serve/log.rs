@@ -125,7 +125,7 @@ pub enum ServiceEvent<'e> {
         #[serde(flatten)]
         counters: &'e ServiceCounters,
     },
-    /// Lines of a user's callers that waited, were refused or hung up were left out, so that those of others have room.
+    /// Lines of a user's callers that waited, were refused, given up or hung up were left out, so that those of others have room.
     LeftOut {
         /// The user; none for those of whom nothing is known.
         user: Option<u32>,
@@ -168,7 +168,7 @@ impl ServiceLog {
         Ok(ServiceLog::from(File::from(copy)))
     }
 
-    /// This log, with no line about a caller who gets no run: another process counts those.
+    /// The log with no line about a caller who gets no run: another process counts those.
     pub fn without_lines(mut self) -> ServiceLog {
         self.allowance = Mutex::new(LineAllowance::none());
         self
@@ -190,6 +190,7 @@ impl ServiceLog {
         let user = match &event {
             ServiceEvent::Waits { user, .. } => Some(Some(*user)),
             ServiceEvent::Refused { user, .. } => Some(*user),
+            ServiceEvent::GivenUp { user, .. } => Some(Some(*user)),
             ServiceEvent::Gone { .. } => Some(None),
             _ => None,
         };

@@ -20,7 +20,8 @@ use turnkey_jailer::foreign::ForeignSocket;
 use turnkey_jailer::served;
 use turnkey_monitor::shared::AttachedPrograms;
 use turnkey_policy::JailLimits;
-use turnkey_report::Report;
+
+use turnkey_report::terminal::outcome_line::outcome_line;
 use turnkey_supervisor::export::{ExportTarget, WantedExport};
 use turnkey_supervisor::service::{
     CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
@@ -136,7 +137,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 run: &done.report.id,
                 exit_code: code,
                 verdict: done.report.verdict,
-                result: &result(&done.report),
+                result: &outcome_line(&done.report),
                 milliseconds: milliseconds(began),
             });
             IS_ANSWERED.store(true, Ordering::Relaxed);
@@ -185,6 +186,9 @@ fn refusal(code: RefusalCode, message: impl Into<String>, fix: &str) -> Refusal 
         fix: fix.to_owned(),
     }
 }
+
+/// Words of a request that may be turnkey's own: each costs more, the more there are.
+const MOST_OWN_WORDS: usize = 4096;
 
 const LOCAL: &str = "run without the service: --local";
 
@@ -239,7 +243,7 @@ fn answered(
         events: arguments.events.is_some(),
         export: arguments.export.destination().is_some(),
     };
-    let descriptors = CallerDescriptors::check(descriptors, more)
+    let descriptors = CallerDescriptors::check(descriptors, more, peer.user.user)
         .map_err(|error| refusal(RefusalCode::Malformed, error.to_string(), LOCAL))?;
     let taken = (descriptors.events, descriptors.export);
     take_streams(&descriptors.streams).map_err(|errno| broken(&errno.into()))?;
@@ -302,6 +306,12 @@ fn words(
 
 /// The arguments of `run`, as far as a service does what they ask for.
 fn parse(order: &RunOrder) -> Result<RunArguments, Refusal> {
+    let own = order.arguments.iter().take_while(|word| *word != "--");
+    if own.count() > MOST_OWN_WORDS {
+        let message = format!("more than {MOST_OWN_WORDS} words are turnkey's own");
+        let fix = "put -- before the program, and name directories instead of the files in them";
+        return Err(refusal(RefusalCode::Malformed, message, fix));
+    }
     let program = std::iter::once("turnkey".into());
     let words = program.chain(order.arguments.iter().cloned());
     let parsed = CommandLine::try_parse_from(words).map_err(malformed)?;
@@ -510,18 +520,6 @@ fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnviro
     let stream = std::io::stderr();
     let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
     run::tell_story(&done.report, arguments.quiet, colour);
-}
-
-/// The first line of what is told of a run.
-fn result(report: &Report) -> String {
-    let mut story = Vec::new();
-    // Memory takes whatever is written to it.
-    let _ = turnkey_report::terminal::story(report, &mut story, false);
-    let story = String::from_utf8_lossy(&story);
-    let mut lines = story
-        .lines()
-        .filter_map(|line| line.strip_prefix("turnkey: "));
-    lines.next().unwrap_or_default().to_owned()
 }
 
 /// The report in memory that nobody changes any more.
