@@ -8,10 +8,15 @@ mod record;
 mod sender;
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use nix::sys::socket::{MsgFlags, recv, send};
-use rustix::net::{AddressFamily, SocketFlags, socketpair};
+use nix::sys::socket::{MsgFlags, recv};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, UCred,
+    sendmsg, socketpair,
+};
 
 use super::line::LINE_TYPE;
 pub use receiver::ExportReceiver;
@@ -38,8 +43,19 @@ impl ExportLine {
         Ok((own.into(), its))
     }
 
+    /// Sends a record, as by the user who has made the connection: whoever holds its other side by now hears no root, unix(7).
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        send(self.0.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?;
+        let sender = UCred {
+            pid: rustix::process::getpid(),
+            ..socket_peercred(&self.0)?
+        };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        if !beside.push(SendAncillaryMessage::ScmCredentials(sender)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let bytes = [io::IoSlice::new(bytes)];
+        sendmsg(&self.0, &bytes, &mut beside, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 

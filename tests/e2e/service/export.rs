@@ -184,6 +184,55 @@ print(run(came, words)); its.close()",
     assert_eq!(told, format!("there\n[{}]\n", turnkey_tests::SERVED));
 }
 
+/// The same service, for a connection that somebody passes on to it.
+const IS_GIVEN_A_CONNECTION: &str = "import os, socket, struct, sys
+server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+server.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); server.listen()
+print('there', flush=True)
+line, _ = server.accept()
+_, given, _, _ = socket.recv_fds(line, 9, 1)
+line = socket.socket(fileno=given[0]); line.settimeout(10)
+line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+heard = set()
+while True:
+    try: data, beside, _, _ = line.recvmsg(9999, 999)
+    except ConnectionResetError: break
+    if not data: break
+    heard |= {struct.unpack('3i', one[2])[1] for one in beside}
+    line.send(b'\\x01')
+print(sorted(heard))";
+
+#[test]
+fn who_is_passed_the_connection_of_an_export_hears_its_caller() {
+    let service = Service::start("");
+    let place = own();
+    let to = place.path().join("other");
+    let mut other = std::process::Command::new("python3")
+        .args(["-c", IS_GIVEN_A_CONNECTION])
+        .arg(&to)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("it listens", || to.exists());
+    let program = format!(
+        "
+own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+while line.connect_ex('{to}'): pass
+socket.send_fds(line, [b'x'], [own.fileno()]); own.close()
+came = [*usual(), its.fileno()]
+words = order('run', '--service', '--no-tty', '--quiet', '--export', 'out', '--', 'true')
+print(run(came, words)); its.close()",
+        to = to.display()
+    );
+    assert_eq!(talks(&service, place.path(), &program), "ended");
+    let mut told = String::new();
+    let heard = other.stdout.as_mut().unwrap();
+    std::io::Read::read_to_string(heard, &mut told).unwrap();
+    other.wait().unwrap();
+    assert_eq!(told, format!("there\n[{}]\n", turnkey_tests::SERVED));
+}
+
 #[test]
 fn answers_of_an_export_that_are_none_end_it_and_not_the_service() {
     let service = Service::start("");
