@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::setup::PackageList;
-use crate::{setup, workspace};
+use crate::setup::{self, PackageList};
+use crate::workspace::{self, Parts};
 
 /// The arguments of `readme`.
 #[derive(Args)]
@@ -54,7 +54,7 @@ fn parts(text: &str) -> Result<(&str, &str, &str)> {
 
 /// The command and what the run said, from a program that is run.
 fn block() -> Result<String> {
-    let turnkey = workspace::build_quick()?;
+    let turnkey = workspace::build_quick(Parts::All)?;
     let run = Command::new(turnkey)
         .args(["run", "--color", "never", "--", "python3", EXAMPLE])
         .current_dir(workspace::root())

@@ -16,8 +16,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::command;
 use crate::setup::{self, PackageList};
-use crate::{command, workspace};
+use crate::workspace::{self, Parts};
 use junit::Tests;
 use modules::MODULES;
 use reasons::REASONS;
@@ -80,7 +81,7 @@ struct Suite {
 pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[PackageList::Build, PackageList::EndToEnd])?;
     has_suite_of_python()?;
-    let turnkey = workspace::build_quick()?;
+    let turnkey = workspace::build_quick(Parts::All)?;
     let place = workspace::root().join(PLACE);
     fs::create_dir_all(&place)?;
     let wanted = |suite: &Suite| {

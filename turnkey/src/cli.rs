@@ -38,7 +38,9 @@ pub use monitor::{MonitorCommand, ResidenceArguments, StatusArguments, UnloadArg
 pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use report::{ReportArguments, ReportFormat};
-pub use scan::{ScanArguments, ScanLanguage};
+pub use scan::ScanArguments;
+#[cfg(feature = "scan")]
+pub use scan::ScanLanguage;
 pub use serve::{ServeArguments, ServeRunArguments, ServiceArguments, USE_SERVICE};
 pub use sinks::SinkArguments;
 pub use terminal::TerminalArguments;

@@ -19,6 +19,10 @@ pub mod pages;
 pub mod profiles;
 pub mod report;
 pub mod run;
+#[cfg(feature = "scan")]
+pub mod scan;
+#[cfg(not(feature = "scan"))]
+#[path = "cmd/scan_left_out.rs"]
 pub mod scan;
 pub mod schema;
 pub mod serve;

@@ -138,6 +138,8 @@ fn lints() -> Vec<Command> {
     kernel_side.env("RUSTC_BOOTSTRAP", "1");
     vec![
         clippy("clippy --quiet --all-targets --workspace", FIRST),
+        // What `cargo xtask run` builds.
+        clippy("clippy --quiet --workspace --no-default-features", FIRST),
         clippy("clippy --quiet --all-targets --locked", OTHERS[1]),
         kernel_side,
     ]

@@ -22,12 +22,28 @@ pub fn root() -> PathBuf {
 /// Builds the command with optimisation and returns the path of the binary.
 pub fn build_turnkey() -> Result<PathBuf> {
     let hint = "with optimisation, once: several minutes, of which most keep one CPU busy";
-    build("release", hint)
+    build("release", hint, &[])
 }
 
 /// Builds the command for somebody who waits for it, and returns the path of the binary.
-pub fn build_quick() -> Result<PathBuf> {
-    build(QUICK, "once: one to two minutes on 2 CPUs")
+pub fn build_quick(parts: Parts) -> Result<PathBuf> {
+    match parts {
+        Parts::All => build(QUICK, "once: two minutes on 2 CPUs", &[]),
+        Parts::WithoutScan => build(
+            QUICK,
+            "without what reads scripts, once: one to two minutes on 2 CPUs",
+            &["--no-default-features"],
+        ),
+    }
+}
+
+/// The parts of the command that are compiled.
+#[derive(Clone, Copy)]
+pub enum Parts {
+    /// Everything.
+    All,
+    /// All but `turnkey scan` and `run --scan`, whose parser is a fifth of the work.
+    WithoutScan,
 }
 
 /// True when that was built before, maybe from older sources.
@@ -42,12 +58,13 @@ fn is_built(profile: &str) -> bool {
 /// The profile of Cargo.toml that compiles fast.
 const QUICK: &str = "quick";
 
-fn build(profile: &str, hint: &str) -> Result<PathBuf> {
+fn build(profile: &str, hint: &str, words: &[&str]) -> Result<PathBuf> {
     if !is_built(profile) {
         eprintln!("building turnkey, {hint}");
     }
     let mut build = cargo_build();
     build.args(["--package", "turnkey", "--profile", profile]);
+    build.args(words);
     Programs::build(&mut build)?.named("turnkey")
 }
 

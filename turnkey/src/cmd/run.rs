@@ -1,5 +1,6 @@
 //! `turnkey run`: runs a command in a watched jail, writes its report, and tells what happened.
 
+#[cfg(feature = "scan")]
 mod look;
 mod served;
 
@@ -33,6 +34,10 @@ use crate::terminal;
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    #[cfg(not(feature = "scan"))]
+    if arguments.scan {
+        return Err(super::scan::left_out());
+    }
     if arguments.service.chosen() {
         return served::run(arguments);
     }
@@ -120,11 +125,15 @@ pub fn under(
         progress: None,
         taker,
     };
+    #[cfg(feature = "scan")]
     let look = arguments
         .scan
         .then(|| look::at(arguments, &settled.policy().scan));
     let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
-    done.report.static_look = look.flatten();
+    #[cfg(feature = "scan")]
+    {
+        done.report.static_look = look.flatten();
+    }
     let written = write(&done.report, report_file);
 
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
