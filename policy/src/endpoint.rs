@@ -8,7 +8,7 @@ use crate::model::{AttemptKind, RuleAction, Severity};
 use crate::tables::{AllowedHost, Rule};
 
 /// A destination of TCP: a host or range of addresses, and the ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// The host or range.
     pub peer: EndpointHost,
@@ -40,7 +40,7 @@ impl Endpoint {
 }
 
 /// The host of a destination: a name, or a range of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EndpointHost {
     /// A name, lower-case, that is resolved once before the run.
     Name(String),

@@ -2,6 +2,8 @@
 //!
 //! Nothing here looks at a disk; the jailer builds the tree without following a name twice.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use crate::WORKSPACE;
@@ -32,11 +34,14 @@ pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         .into_iter()
         .partition(|claim| check_own(claim).is_some());
     problems.extend(refused.iter().filter_map(check_own));
-    for (index, claim) in given.iter().enumerate() {
-        let twin = given[..index]
-            .iter()
-            .find(|earlier| earlier.path == claim.path);
-        problems.extend(twin.map(|twin| twice(twin, claim)));
+    let mut claims: BTreeMap<&Path, &PathClaim<'_>> = BTreeMap::new();
+    for claim in &given {
+        match claims.entry(claim.path) {
+            Entry::Occupied(twin) => problems.push(twice(twin.get(), claim)),
+            Entry::Vacant(place) => {
+                place.insert(claim);
+            }
+        }
     }
     for decoy in &profile.filesystem.decoys {
         let decoy = PathClaim {
@@ -49,9 +54,12 @@ pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
             continue;
         }
         problems.extend(check_own(&decoy));
-        let covering = given
-            .iter()
-            .find(|given| decoy.path.starts_with(given.path) || given.path.starts_with(decoy.path));
+        let mut above = decoy.path.ancestors();
+        let covering = above.find_map(|above| claims.get(above));
+        // What lies in a directory stands right behind it.
+        let next = claims.range(decoy.path..).next();
+        let below = next.filter(|(path, _)| path.starts_with(decoy.path));
+        let covering = covering.or(below.map(|(_, claim)| claim));
         problems.extend(covering.map(|covering| covered_decoy(&decoy, covering)));
     }
 }

@@ -1,5 +1,9 @@
 //! The macro by which a table of keys is declared once.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
 use crate::error::Located;
 use crate::keys::ProfileKey;
 use crate::read::SectionReader;
@@ -61,16 +65,21 @@ pub(crate) const fn same_keys<const COUNT: usize>(
 }
 
 /// Appends what is new; what is there already is replaced in its place.
-pub(crate) fn append<T, K: PartialEq>(
+pub(crate) fn append<T, K: Clone + Hash + Eq>(
     below: &mut Vec<Located<T>>,
     above: Vec<Located<T>>,
     key: impl Fn(&T) -> &K,
 ) {
+    // A caller of a service names thousands of paths: each is looked for once.
+    let keys = below.iter().map(|entry| key(&entry.value).clone());
+    let mut places: HashMap<K, usize> = keys.zip(0..).collect();
     for entry in above {
-        let mut entries = below.iter_mut();
-        match entries.find(|old| key(&old.value) == key(&entry.value)) {
-            Some(old) => *old = entry,
-            None => below.push(entry),
+        match places.entry(key(&entry.value).clone()) {
+            Entry::Occupied(place) => below[*place.get()] = entry,
+            Entry::Vacant(place) => {
+                place.insert(below.len());
+                below.push(entry);
+            }
         }
     }
 }

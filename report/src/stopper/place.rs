@@ -1,5 +1,6 @@
 //! The place of a path, as far as the profile says what the jail's tree holds. Pure, and by the letters alone.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{FilesystemPolicy, ProcView, WORKSPACE};
@@ -51,10 +52,10 @@ impl RootfsPlaces {
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
         let decoys = files.decoys.iter().map(PathBuf::as_path);
         let provided = PROVIDED.iter().map(Path::new);
-        let is_whole = |path: &Path| {
-            let mut given = files.read.iter().chain(&files.write);
-            given.any(|host| host.list && path.starts_with(host.place()))
-        };
+        let listed = files.read.iter().chain(&files.write);
+        let listed = listed.filter(|host| host.list);
+        let listed: HashSet<&Path> = listed.map(|host| host.place().as_path()).collect();
+        let is_whole = |path: &Path| path.ancestors().any(|above| listed.contains(above));
         let by_name = files.read.iter().filter(|host| !is_whole(host.place()));
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {

@@ -145,6 +145,8 @@ fn reason(path: &Path, plan: &Plan) -> Option<String> {
     let filesystem = &plan.policy.filesystem;
     let leads_here = |named: &Path| matches!(plan.host.fact(named), PathFact::Symlink { leads_to: Some(target), .. } if target == path);
     let mut named = filesystem.read.iter().chain(&filesystem.write);
-    let found = named.find(|named| named.path == path || leads_here(&named.path))?;
+    // A symlink is looked for last: of each, the host's facts have to be asked.
+    let found = named.clone().find(|named| named.path == path);
+    let found = found.or_else(|| named.find(|named| leads_here(&named.path)))?;
     Some(shown(&found.why))
 }
