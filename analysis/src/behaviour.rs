@@ -61,6 +61,13 @@ impl Sighting {
     }
 }
 
+/// The words for an act that was done, and for one that was only tried.
+type Verb = (&'static str, &'static str);
+
+const OPENED: Verb = ("opened ", "tried to open ");
+const SPOKE: Verb = ("spoke to ", "tried to speak to ");
+const EXECUTED: Verb = ("executed ", "tried to execute ");
+
 /// One act of the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -79,6 +86,13 @@ impl Step {
             process: Some((event.task.jail_pid, event.task.comm.clone())),
             what: parts.concat(),
         }
+    }
+
+    /// What was done, where the kernel did it, and what was tried, where it did not: of what a file system, a permission or a rule has
+    /// refused nobody may read that it happened.
+    fn by_outcome(act: &ObservedAct<'_>, (done, tried): Verb, parts: &[&[u8]]) -> Self {
+        let verb = if act.is_done() { done } else { tried };
+        Self::from_event(act.event, &[verb.as_bytes(), &parts.concat()])
     }
 
     fn of_run(what: impl Into<Vec<u8>>) -> Self {

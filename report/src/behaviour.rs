@@ -1,7 +1,9 @@
 //! Courses of acts as findings, and findings that the profile accepts.
 
+use std::collections::BTreeMap;
+
 use turnkey_analysis::behaviour::{End, Found, Step};
-use turnkey_facts::{ChangedFile, Limit, MetLimit, Usage};
+use turnkey_facts::{Change, ChangedFile, Limit, MetLimit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
@@ -58,8 +60,22 @@ pub fn end(
         refused_tasks: refused.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
         scrambled: scrambled.map(|file| escape(&file.path)).collect(),
+        levelled: levelled(changed),
         sent: Vec::new(),
     }
+}
+
+/// The most files that were there and have the same content now.
+fn levelled(changed: &[ChangedFile]) -> Vec<String> {
+    let mut by_content: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for file in changed {
+        if let (Change::Modified, Some(content)) = (file.change, &file.sha256) {
+            let alike = by_content.entry(content).or_default();
+            alike.push(escape(&file.path));
+        }
+    }
+    let most = by_content.into_values().max_by_key(Vec::len);
+    most.unwrap_or_default()
 }
 
 /// True when as many tasks again were refused as there may be.

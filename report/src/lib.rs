@@ -48,6 +48,7 @@ pub mod terminal;
 mod text;
 mod units;
 mod unknown;
+mod upward_search;
 mod verdict;
 mod words;
 

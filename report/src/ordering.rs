@@ -65,6 +65,10 @@ impl Ordering {
                 let kills = event
                     .decision
                     .is_some_and(|one| one.action == RuleAction::Kill);
+                // Who waits for connections looks up no name, and has "any address" put in order.
+                if peer.ip().is_unspecified() {
+                    return !kills;
+                }
                 let Some(look_ups) = self.by.get_mut(&who).filter(|_| !kills) else {
                     return false;
                 };

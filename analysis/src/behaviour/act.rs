@@ -166,6 +166,16 @@ impl Opened<'_> {
 }
 
 impl<'e> ObservedAct<'e> {
+    /// True when the kernel did it, if only to kill who had asked for it before it could use it.
+    pub fn is_done(&self) -> bool {
+        match (&self.what, &self.event.kind) {
+            (Operation::Spoke { done, .. }, _) => *done,
+            (_, Kind::Open { errno, .. } | Kind::Change { errno, .. }) => *errno == 0,
+            (Operation::Executed { .. }, _) => true,
+            _ => false,
+        }
+    }
+
     /// The act that `event` tells of. The state knows of it from now on.
     pub(super) fn from_event(event: &'e Event, state: &mut ProcessState) -> Self {
         let what = match &event.kind {

@@ -17,7 +17,7 @@ use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::is_interpreter;
 use super::path_classes::is_in;
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, OPENED, SPOKE, Sighting, Step};
 use turnkey_facts::{Address, Kind};
 
 /// The error of a file that is not there, errno(3).
@@ -164,9 +164,9 @@ impl Credentials {
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 done: false,
-            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => Some(
-                Step::from_event(act.event, &[b"spoke to the agent at ", path]),
-            ),
+            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => {
+                Some(Step::by_outcome(act, SPOKE, &[b"the agent at ", path]))
+            }
             Operation::Called { name, args, .. } if takes_key(name, args) => {
                 let words: [&[u8]; 3] = [b"called ", name.as_bytes(), b" for a key"];
                 Some(Step::from_event(act.event, &words))
@@ -202,7 +202,7 @@ impl Detector for Credentials {
             return;
         };
         if opened.reads && self.is_decoy(&opened.path) {
-            let step = Step::from_event(act.event, &[b"opened the decoy ", &opened.path]);
+            let step = Step::by_outcome(act, OPENED, &[b"the decoy ", &opened.path]);
             tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
             return;
         }

@@ -13,7 +13,7 @@ use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::{installs, is_interpreter};
 use super::process_state::{ProcessState, base_name};
 use super::shell::{is_shell, waits_for_orders};
-use super::{Detector, Sighting, Step};
+use super::{Detector, EXECUTED, Sighting, Step};
 
 /// Files that are remembered.
 const FILES: usize = 4096;
@@ -102,7 +102,7 @@ impl Download {
             return;
         };
         if self.told.insert(path.to_vec()) {
-            let run = Step::from_event(act.event, &[b"executed ", path]);
+            let run = Step::by_outcome(act, EXECUTED, &[path]);
             let steps = vec![written.clone(), run];
             tell(Sighting::new(Behaviour::DownloadExecute, steps));
         }

@@ -9,7 +9,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 use super::act::{ObservedAct, Opened, Operation};
 use super::path_classes::Reach;
 use super::process_state::ProcessState;
-use super::{Detector, Sighting, Step};
+use super::{Detector, OPENED, SPOKE, Sighting, Step, Verb};
 use turnkey_facts::Address;
 
 /// ptrace(2): `PTRACE_TRACEME`
@@ -25,6 +25,9 @@ const CALLS: &[&str] = &[
     "chroot",
     "setns",
 ];
+
+const BY_HANDLE: Verb = ("opened by its handle ", "tried to open by its handle ");
+const FOR_WRITING: Verb = ("opened for writing ", "tried to open for writing ");
 
 /// Remembers nothing.
 #[derive(Debug)]
@@ -42,21 +45,19 @@ impl Detector for Escape {
                 Step::from_event(act.event, &[b"called ", name.as_bytes()])
             }
             Operation::Opened(opened) if passes_every_directory(opened) => {
-                Step::from_event(act.event, &[b"opened by its handle ", &opened.path])
+                Step::by_outcome(act, BY_HANDLE, &[&opened.path])
             }
             Operation::Opened(opened) => match state.traits(&opened.path).outside {
-                Some(Reach::Open) => Step::from_event(act.event, &[b"opened ", &opened.path]),
+                Some(Reach::Open) => Step::by_outcome(act, OPENED, &[&opened.path]),
                 Some(Reach::Write) if opened.writes => {
-                    Step::from_event(act.event, &[b"opened for writing ", &opened.path])
+                    Step::by_outcome(act, FOR_WRITING, &[&opened.path])
                 }
                 _ => return,
             },
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 ..
-            } if state.traits(path).outside.is_some() => {
-                Step::from_event(act.event, &[b"spoke to ", path])
-            }
+            } if state.traits(path).outside.is_some() => Step::by_outcome(act, SPOKE, &[path]),
             _ => return,
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));

@@ -12,7 +12,7 @@ use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
 use super::process_state::ProcessState;
-use super::{Detector, End, Sighting, Step};
+use super::{Detector, End, SPOKE, Sighting, Step};
 use turnkey_facts::Address;
 
 /// Addresses that are remembered.
@@ -48,10 +48,7 @@ impl Detector for Exfiltration {
                 };
                 let own = *done && state.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
-                    let spoke = Step::from_event(
-                        act.event,
-                        &[b"spoke to ", address.to_string().as_bytes()],
-                    );
+                    let spoke = Step::by_outcome(act, SPOKE, &[address.to_string().as_bytes()]);
                     let steps = vec![read.clone(), spoke];
                     tell(Sighting::new(Behaviour::Exfiltration, steps));
                 }

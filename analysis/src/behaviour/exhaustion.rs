@@ -24,6 +24,8 @@ pub struct End {
     pub idle: Option<String>,
     /// The files that were there and are as if they had been encrypted.
     pub scrambled: Vec<String>,
+    /// The files that were there and all have one content now, or none.
+    pub levelled: Vec<String>,
     /// The secrets that a sinkhole took, each sending in words.
     pub sent: Vec<String>,
 }

@@ -6,7 +6,7 @@ use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
 use super::process_state::ProcessState;
-use super::{Detector, Sighting, Step};
+use super::{Detector, EXECUTED, Sighting, Step};
 
 /// Remembers nothing.
 #[derive(Debug)]
@@ -29,10 +29,7 @@ impl Detector for Fileless {
             _ => return,
         };
         if is_nameless || path.starts_with(b"memfd:") || path.starts_with(b"/dev/shm/") {
-            let step = Step::from_event(
-                act.event,
-                &[b"executed ", path, b", which no directory names"],
-            );
+            let step = Step::by_outcome(act, EXECUTED, &[path, b", which no directory names"]);
             tell(Sighting::new(Behaviour::FilelessExecution, vec![step]));
         }
     }

@@ -15,7 +15,7 @@ use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::interpreter::installs;
 use super::path_classes::is_system;
 use super::process_state::ProcessState;
-use super::{Detector, Sighting, Step};
+use super::{Detector, OPENED, Sighting, Step, Verb};
 
 /// Processes that are remembered between their start and their first library.
 const STARTING: usize = 1024;
@@ -105,8 +105,8 @@ fn memory(act: &ObservedAct<'_>, opened: &Opened<'_>, tell: &mut dyn FnMut(Sight
     } else {
         (Behaviour::CredentialAccess, "read")
     };
-    let what = format!("opened the memory of process {other} to {verb} it");
-    let step = Step::from_event(act.event, &[what.as_bytes()]);
+    let what = format!("the memory of process {other} to {verb} it");
+    let step = Step::by_outcome(act, OPENED, &[what.as_bytes()]);
     tell(Sighting::new(behaviour, vec![step]));
 }
 
@@ -118,6 +118,8 @@ fn memory_of(path: &[u8]) -> Option<u32> {
     let rest: Vec<&[u8]> = parts.collect();
     matches!(rest[..], [b"mem"] | [b"task", _, b"mem"]).then_some(process)
 }
+
+const WROTE_INTO: Verb = ("wrote into ", "tried to write into ");
 
 impl Injection {
     fn write(
@@ -144,7 +146,7 @@ impl Injection {
         let injects = state.traits(&opened.path).library
             || package && code && theirs && !own && !installs(act, state);
         if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
-            let step = Step::from_event(act.event, &[b"wrote into ", &opened.path]);
+            let step = Step::by_outcome(act, WROTE_INTO, &[&opened.path]);
             tell(Sighting::new(Behaviour::Injection, vec![step]));
         }
     }

@@ -1,6 +1,7 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
-//! or six or more were given a new name by appending the same suffix, whatever their class; or three were shredded.
+//! or six or more were given a new name by appending the same suffix, whatever their class; or three were shredded; or six of
+//! three classes have one content in the end, or none; or the repository of a version control that was there is taken apart.
 //!
 //! A formatter overwrites many files of one class. What builds make again (`target`, `node_modules`,
 //! `__pycache__`, …), temporary files and the run's own files do not count.
@@ -11,7 +12,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, End, Sighting, Step, Verb};
 
 /// Files of different classes that were lost.
 const MANY: usize = 12;
@@ -21,6 +22,16 @@ const CLASSES: usize = 3;
 const RENAMED: usize = 6;
 /// Files that a program overwrites so that nobody can bring them back.
 const SHREDDED: usize = 3;
+/// Files of different classes that all have one content in the end.
+const LEVELLED: usize = 6;
+/// Files without which a directory is no repository any more, and what the directory is called: gitrepository-layout(5), and Mercurial's.
+const REPOSITORIES: &[&[u8]] = &[
+    b"/.git/HEAD",
+    b"/.git/objects",
+    b"/.git/refs",
+    b"/.hg/store",
+    b"/.hg/requires",
+];
 /// Programs that do nothing else.
 const SHREDDERS: &[&[u8]] = &[b"shred", b"wipe", b"srm", b"scrub", b"bleachbit"];
 /// Nanoseconds within which it happens.
@@ -100,7 +111,22 @@ const ENDINGS: &[(&str, &[&str])] = &[
 ];
 
 /// The class of what has no known ending.
-pub(super) const OTHERS: &str = "others";
+pub(super) const OTHERS: &str = "files of other kinds";
+
+/// Repositories that are told of.
+const REPOSITORIES_TOLD: usize = 64;
+const TOOK_APART: Verb = (
+    "deleted the repository ",
+    "tried to delete the repository ",
+);
+const SHREDDED_ONE: Verb = (
+    "shredded the third file: ",
+    "tried to shred the third file: ",
+);
+const RENAMED_ONE: Verb = (
+    "renamed the sixth file to end in ",
+    "tried to rename the sixth file to end in ",
+);
 
 /// The files that were read, and those that were lost and when.
 #[derive(Debug, Default)]
@@ -112,6 +138,10 @@ pub struct MassChange {
     shredded: BTreeSet<Vec<u8>>,
     /// Files that were given another name, and what each was called at first.
     renamed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Files that were opened for writing. Which of them were there is known in the end.
+    written: BTreeSet<Vec<u8>>,
+    /// Repositories that were told of.
+    repositories: BTreeSet<Vec<u8>>,
 }
 
 impl Detector for MassChange {
@@ -121,8 +151,12 @@ impl Detector for MassChange {
         state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
+        self.take_apart(act, state, tell);
         match &act.what {
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
+                if opened.writes && opened.done() && self.written.len() < FILES {
+                    self.written.insert(opened.path.to_vec());
+                }
                 if opened.writes && !state.made(&opened.path) && shreds(act, state) {
                     self.shred(act, &opened.path, tell);
                 } else if opened.writes && self.read.contains(&*opened.path) {
@@ -159,9 +193,64 @@ impl Detector for MassChange {
             _ => {}
         }
     }
+
+    /// Tells of files that were made alike: whoever writes over them without a look reads none, as a generator does, whose files differ.
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        // A new mode changes a file as well, and leaves its content.
+        let is_written = |path: &&String| {
+            let end = [b"/", path.as_bytes()].concat();
+            self.written.iter().any(|written| written.ends_with(&end))
+        };
+        let files: Vec<&String> = end.levelled.iter().filter(is_written).collect();
+        let classes: BTreeSet<&str> = files.iter().map(|path| class(path.as_bytes())).collect();
+        if files.len() < LEVELLED || classes.len() < CLASSES {
+            return;
+        }
+        let shown: Vec<&str> = files.iter().take(CLASSES).map(|path| path.as_str()).collect();
+        let what = format!(
+            "{} files that were there have one content now, or none: {}, …",
+            files.len(),
+            shown.join(", ")
+        );
+        tell(Sighting::new(
+            Behaviour::MassChange,
+            vec![Step::of_run(what)],
+        ));
+    }
 }
 
 impl MassChange {
+    /// Tells of a repository that was there and is none any more: what it kept of the past is gone with it.
+    fn take_apart(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let Operation::Changed {
+            on: AttemptKind::Unlink,
+            path,
+            outcome,
+            ..
+        } = &act.what
+        else {
+            return;
+        };
+        let part = REPOSITORIES.iter().find(|part| path.ends_with(part));
+        let Some(part) = part.filter(|_| outcome.is_attempt() && !state.made(path)) else {
+            return;
+        };
+        let end = part.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let repository = &path[..path.len() - part.len() + end];
+        if state.made_directory(repository) || self.repositories.len() >= REPOSITORIES_TOLD {
+            return;
+        }
+        if self.repositories.insert(repository.to_vec()) {
+            let step = Step::by_outcome(act, TOOK_APART, &[repository]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        }
+    }
+
     fn lose(
         &mut self,
         act: &ObservedAct<'_>,
@@ -194,8 +283,8 @@ impl MassChange {
         if files >= MANY && self.lost.len() >= CLASSES {
             let classes: Vec<&str> = self.lost.keys().copied().collect();
             let (took, how) = match outcome {
-                ActOutcome::Done => ("took", done),
-                _ => ("tried to take", wanted),
+                ActOutcome::Done => ("deleted or overwrote", done),
+                _ => ("tried to delete or overwrite", wanted),
             };
             let all = format!(
                 "{took} {files} files within a minute: {}",
@@ -215,10 +304,7 @@ impl MassChange {
             && self.shredded.insert(path.to_vec())
             && self.shredded.len() == SHREDDED
         {
-            let steps = vec![Step::from_event(
-                act.event,
-                &[b"shredded the third file: ", path],
-            )];
+            let steps = vec![Step::by_outcome(act, SHREDDED_ONE, &[path])];
             tell(Sighting::new(Behaviour::MassChange, steps));
         }
     }
@@ -248,10 +334,7 @@ impl MassChange {
             files.insert(path.to_vec());
         }
         if files.len() == RENAMED {
-            let steps = vec![Step::from_event(
-                act.event,
-                &[b"renamed the sixth file to end in ", suffix, b": ", path],
-            )];
+            let steps = vec![Step::by_outcome(act, RENAMED_ONE, &[suffix, b": ", path])];
             tell(Sighting::new(Behaviour::MassChange, steps));
         }
     }

@@ -16,7 +16,7 @@ use super::act::{ObservedAct, Operation};
 use super::interpreter::installs;
 use super::path_classes::is_in_any;
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, Sighting, Step, Verb};
 
 /// Directories in which nothing outlives the run, so that nothing runs later.
 const THROWN_AWAY: &[&str] = &["/tmp", "/dev/shm"];
@@ -63,6 +63,12 @@ const ANSWERS: &[&[u8]] = &[
     b"--defaults",
 ];
 
+const LENT: Verb = (
+    "had whoever runs it act as its owner: ",
+    "tried to have whoever runs it act as its owner: ",
+);
+const WROTE_FOR: Verb = ("wrote for ", "tried to write for ");
+
 /// Each path is told of once.
 #[derive(Debug, Default)]
 pub struct Persistence {
@@ -93,10 +99,7 @@ impl Detector for Persistence {
                 outcome,
                 ..
             } if lends_its_owner(*mode) && outcome.is_attempt() => {
-                let step = Step::from_event(
-                    act.event,
-                    &[b"had whoever runs it act as its owner: ", path],
-                );
+                let step = Step::by_outcome(act, LENT, &[path]);
                 tell(Sighting::new(Behaviour::Persistence, vec![step]));
                 return;
             }
@@ -121,8 +124,7 @@ impl Detector for Persistence {
             return;
         }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
-            let step =
-                Step::from_event(act.event, &[b"wrote for ", startup.as_bytes(), b": ", path]);
+            let step = Step::by_outcome(act, WROTE_FOR, &[startup.as_bytes(), b": ", path]);
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }

@@ -11,7 +11,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, OPENED, Sighting, Step};
 
 /// Programs that have no other purpose.
 const ALWAYS: &[(Behaviour, &[&str])] = &[
@@ -199,24 +199,26 @@ pub struct Purposes {
 
 impl Detector for Purposes {
     fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
-        let (behaviour, what) = match &act.what {
+        let (behaviour, step) = match &act.what {
             Operation::Executed { file, argv, .. } => {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
                 let words = argv.get(1..).unwrap_or_default();
                 let Some(behaviour) = purpose(base_name(called), words) else {
                     return;
                 };
-                (behaviour, [b"ran ", &argv.join(&b' ')[..]].concat())
+                let words: [&[u8]; 2] = [b"ran ", &argv.join(&b' ')];
+                (behaviour, Step::from_event(act.event, &words))
             }
             Operation::Execution(path) => match always(base_name(path)) {
-                Some((behaviour, name)) if self.told.insert(name) => {
-                    (behaviour, [b"wanted to run ", &path[..]].concat())
-                }
+                Some((behaviour, name)) if self.told.insert(name) => (
+                    behaviour,
+                    Step::from_event(act.event, &[b"wanted to run ", path]),
+                ),
                 _ => return,
             },
             Operation::Called { name, .. } if SETTINGS.contains(name) => (
                 Behaviour::SystemChange,
-                [b"called ", name.as_bytes()].concat(),
+                Step::from_event(act.event, &[b"called ", name.as_bytes()]),
             ),
             Operation::Called {
                 name: "socket",
@@ -224,19 +226,22 @@ impl Detector for Purposes {
                 args: [family, kind, protocol],
             } if takes_packets(*family, *kind, *protocol) => (
                 Behaviour::Capture,
-                b"asked for a socket that takes packets of others".to_vec(),
+                Step::from_event(
+                    act.event,
+                    &[b"asked for a socket that takes packets of others"],
+                ),
             ),
             Operation::Opened(opened)
                 if opened.reads && DEVICES.iter().any(|one| opened.path.starts_with(one)) =>
             {
-                (Behaviour::Capture, [b"opened ", &opened.path[..]].concat())
+                (
+                    Behaviour::Capture,
+                    Step::by_outcome(act, OPENED, &[&opened.path]),
+                )
             }
             _ => return,
         };
-        tell(Sighting::new(
-            behaviour,
-            vec![Step::from_event(act.event, &[&what])],
-        ));
+        tell(Sighting::new(behaviour, vec![step]));
     }
 }
 

@@ -98,7 +98,9 @@ impl SystemChange {
             ActOutcome::Absent => owner != Owner::Person,
             ActOutcome::Failed => false,
         };
-        counts.then_some(if opened.truncates {
+        // What creates a file where there is none empties it as well.
+        let is_there = !opened.creates || state.found(&opened.path);
+        counts.then_some(if opened.truncates && is_there {
             ("overwrote", "overwrite")
         } else {
             ("wrote", "write")

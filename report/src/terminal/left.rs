@@ -1,5 +1,7 @@
 //! Words on what a run leaves behind unseen: files that are thrown away, and processes that are ended.
 
+use std::collections::BTreeSet;
+
 use crate::model::{Change, ChangedFile, Exit, Process, Report, Status};
 use crate::text::{quote, shortened};
 
@@ -32,18 +34,46 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
         (elsewhere, true, "", "; keep them with run --keep NAME"),
     ];
     let lines = places.into_iter().filter(|(_, is_told, ..)| *is_told);
-    lines.filter_map(move |(files, _, place, fix)| {
-        let count = match (files.len(), more) {
-            (0, _) => return None,
-            (1, 0) => "1 file".to_owned(),
-            (count, 0) => format!("{count} files"),
-            (count, _) => format!("more than {count} files"),
-        };
+    let lines = lines.filter_map(move |(files, _, place, fix)| {
+        let count = count(&files, more)?;
         let names = named(&files, more > 0);
         Some(format!(
             "{count} written {place}and thrown away: {names}{fix}"
         ))
-    })
+    });
+    lines.chain(
+        (!is_kept && !kept)
+            .then(|| deleted(&report.files_changed))
+            .and_then(|files| {
+                let (count, names) = (count(&files, more)?, named(&files, more > 0));
+                Some(format!(
+                    "{count} deleted in the jail, and still there outside: {names}"
+                ))
+            }),
+    )
+}
+
+fn count(files: &[&str], more: u64) -> Option<String> {
+    match (files.len(), more) {
+        (0, _) => None,
+        (1, 0) => Some("1 file".to_owned()),
+        (count, 0) => Some(format!("{count} files")),
+        (count, _) => Some(format!("more than {count} files")),
+    }
+}
+
+/// The deleted files and directories; what a deleted directory held is deleted with it.
+fn deleted(changed: &[ChangedFile]) -> Vec<&str> {
+    let gone = changed.iter().filter(|one| one.change == Change::Deleted);
+    let gone: BTreeSet<&str> = gone.map(|one| one.path.as_str()).collect();
+    let is_within = |path: &str| {
+        let mut slashes = path.match_indices('/');
+        slashes.any(|(at, _)| gone.contains(&path[..at]))
+    };
+    gone.iter()
+        .copied()
+        .filter(|path| !is_within(path))
+        .collect()
 }
 
 /// Without the directories that hold others of them: who makes `d/x` hardly asks for `d`.

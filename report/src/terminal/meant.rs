@@ -11,10 +11,10 @@ use crate::text::quote;
 /// A line that says what was opened is worthless: the behaviour that it is a part of says so.
 pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     let path = violation.path.as_deref()?;
-    let opened = format!("opened the decoy {path}");
+    let words = ["opened", "tried to open"].map(|verb| format!("{verb} the decoy {path}"));
     let behaviours = report.findings.iter().filter(|one| behaviour::is_one(one));
     let mut steps = behaviours.flat_map(|one| &one.evidence);
-    let is_one = steps.any(|step| step.what == opened);
+    let is_one = steps.any(|step| words.contains(&step.what));
     is_one.then(|| format!("nothing real was read: {path} in the jail is a decoy"))
 }
 

@@ -149,3 +149,50 @@ fn a_file_that_loses_its_name_first_is_lost_as_what_it_was() {
     names(wiped(12), Behaviour::MassChange);
     is_silent(wiped(11));
 }
+
+/// Whoever empties files, or writes the same into all, need not have read one; what was there before is known in the end.
+#[test]
+fn files_of_many_classes_with_one_content_are_a_mass_change() {
+    let levelled = |files: &[&str], writes: bool| {
+        let mut story = Story::new();
+        for name in files.iter().filter(|_| writes) {
+            story.writes(P, &format!("/workspace/{name}"));
+        }
+        let end = End {
+            levelled: files.iter().map(|name| (*name).to_owned()).collect(),
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found.first().map(|found| found.behaviour)
+    };
+    assert_eq!(levelled(HOME, true), Some(Behaviour::MassChange));
+    assert_eq!(levelled(&HOME[..5], true), None, "too few");
+    assert_eq!(levelled(HOME, false), None, "their mode alone was changed");
+    let logs: Vec<String> = (0..12).map(|number| format!("{number}.log")).collect();
+    let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+    assert_eq!(levelled(&logs, true), None, "one class: a rotation");
+}
+
+#[test]
+fn a_repository_that_was_there_is_not_taken_apart_unseen() {
+    let deletes = |story: &mut Story| {
+        for part in ["config", "HEAD", "objects", "refs"] {
+            story.deletes(P, &format!("/workspace/.git/{part}"));
+        }
+    };
+    names(deletes, Behaviour::MassChange);
+    // One that was cloned a moment ago, whose past nobody wants.
+    is_silent(|story| {
+        for directory in ["", "/objects", "/refs"] {
+            let path = format!("/workspace/.git{directory}");
+            story.changed(P, turnkey_policy::AttemptKind::Open, &path, 0);
+        }
+        story.writes(P, "/workspace/.git/config");
+        story.writes(P, "/workspace/.git/HEAD");
+        deletes(story);
+    });
+    is_silent(|story| {
+        story.deletes(P, "/workspace/.git/HEAD.lock");
+        story.deletes(P, "/workspace/.git/refs/heads/topic");
+    });
+}
