@@ -23,7 +23,6 @@ use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
 use super::stopper::{Attribution, Outcome, Stopper};
-use super::upward_search::UpwardSearch;
 use super::{advice, table::Table, unknown};
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
@@ -53,7 +52,6 @@ pub struct Aggregator {
     servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
-    upwards: UpwardSearch,
     symlinks: Symlinks,
     failed: FailedAtLimits,
     tallies: BTreeMap<usize, Tally>,
@@ -134,7 +132,6 @@ impl Aggregator {
             servers: OwnServers::default(),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
-            upwards: UpwardSearch::default(),
             symlinks: Symlinks::default(),
             failed: FailedAtLimits::default(),
             tallies: BTreeMap::new(),
@@ -173,7 +170,6 @@ impl Aggregator {
         let followed = preparation::followed(&self.rules, &self.symlinks, event);
         self.symlinks.note(event);
         let is_explained = self.ordering.explains(event)
-            || self.upwards.explains(&self.rules, event)
             || weight == Weight::Nothing
             || super::own_places::explain(&self.rules, event, self.processes.words(process));
         let decision = event.decision.filter(|_| !is_explained);

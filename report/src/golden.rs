@@ -190,7 +190,7 @@ fn shadow_read_under_enforce() {
   asked as    /proc/self/root/etc/shadow
   note        nothing real was read: /etc/shadow in the jail is a decoy
   to allow    turnkey explain --on open --path /etc/shadow
-turnkey: credential-access (high, T1552): opened the decoy /etc/shadow
+turnkey: credential-access (high, T1552): tried to open the decoy /etc/shadow
 turnkey: violated — killed by policy after 0.21 s, risk score 100
 "#
     );

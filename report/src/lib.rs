@@ -48,7 +48,6 @@ pub mod terminal;
 mod text;
 mod units;
 mod unknown;
-mod upward_search;
 mod verdict;
 mod words;
 

@@ -166,12 +166,13 @@ impl Opened<'_> {
 }
 
 impl<'e> ObservedAct<'e> {
-    /// True when the kernel did it, if only to kill who had asked for it before it could use it.
+    /// True when it had its effect. Of one that was killed for it nobody had any use.
     pub fn is_done(&self) -> bool {
-        match (&self.what, &self.event.kind) {
-            (Operation::Spoke { done, .. }, _) => *done,
-            (_, Kind::Open { errno, .. } | Kind::Change { errno, .. }) => *errno == 0,
-            (Operation::Executed { .. }, _) => true,
+        match &self.what {
+            Operation::Executed { .. } => true,
+            Operation::Opened(opened) => opened.done(),
+            Operation::Changed { outcome, .. } => *outcome == ActOutcome::Done,
+            Operation::Spoke { done, .. } => *done,
             _ => false,
         }
     }

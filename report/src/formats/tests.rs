@@ -206,7 +206,7 @@ fn ocsf_says_who_did_what_and_what_became_of_it() {
     };
     assert_eq!(
         behaviour["evidences"][0]["name"],
-        "opened the decoy /etc/shadow"
+        "tried to open the decoy /etc/shadow"
     );
     assert_eq!(behaviour["attacks"][0]["technique"]["uid"], "T1552");
     let at = |pointer: &str| event.pointer(pointer).unwrap_or(&Value::Null);
@@ -289,7 +289,7 @@ fn junit_counts_what_is_not_well() {
     );
     assert_eq!(
         told["message"]["text"],
-        "goes after secrets of several kinds, or takes a decoy; opened the decoy /etc/shadow"
+        "goes after secrets of several kinds, or takes a decoy; tried to open the decoy /etc/shadow"
     );
     assert_eq!(ocsf::events(&accepted)[1]["status"], "Suppressed");
     assert_eq!(counts(&golden("nothing_ran", |_| {})).1, 1);
