@@ -116,6 +116,14 @@ mod tests {
         answers[before..].to_vec()
     }
 
+    /// getaddrinfo(3) of a server's own address has no name to look up.
+    #[test]
+    fn any_address_is_put_in_order_without_a_name() {
+        let any = connects("0.0.0.0:8000", DATAGRAM);
+        assert_eq!(explained([(2, any)]), [true]);
+        assert_eq!(explained([(2, connects("0.0.0.0:8000", 1))]), [false]);
+    }
+
     #[test]
     fn a_look_up_explains_one_connect_to_each_address_and_no_other() {
         let [v4, v6] = ["127.0.0.1:80", "[::1]:80"].map(|one| connects(one, DATAGRAM));

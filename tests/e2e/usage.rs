@@ -222,6 +222,18 @@ fn what_is_thrown_away_is_said() {
             && !ran.stderr.contains('\u{1b}'),
         "what is lost",
     );
+    let ran = Run::new()
+        .file("docs/old/letter", "Dear reader")
+        .file("kept", "as it is")
+        .shell("rm -r docs; echo more >> kept");
+    ran.expect(
+        ran.stderr
+            .contains("1 file written or changed in /workspace and thrown away: kept;")
+            && ran
+                .stderr
+                .contains("1 file deleted in the jail, and still there outside: docs\n"),
+        "what was deleted in the jail alone",
+    );
     let ran = Run::new().option("--quiet").shell("echo a > a");
     ran.expect(
         ran.stderr.is_empty(),

@@ -115,10 +115,7 @@ pub(super) const OTHERS: &str = "files of other kinds";
 
 /// Repositories that are told of.
 const REPOSITORIES_TOLD: usize = 64;
-const TOOK_APART: Verb = (
-    "deleted the repository ",
-    "tried to delete the repository ",
-);
+const TOOK_APART: Verb = ("deleted the repository ", "tried to delete the repository ");
 const SHREDDED_ONE: Verb = (
     "shredded the third file: ",
     "tried to shred the third file: ",
@@ -206,7 +203,11 @@ impl Detector for MassChange {
         if files.len() < LEVELLED || classes.len() < CLASSES {
             return;
         }
-        let shown: Vec<&str> = files.iter().take(CLASSES).map(|path| path.as_str()).collect();
+        let shown: Vec<&str> = files
+            .iter()
+            .take(CLASSES)
+            .map(|path| path.as_str())
+            .collect();
         let what = format!(
             "{} files that were there have one content now, or none: {}, …",
             files.len(),

@@ -1,14 +1,17 @@
 //! Attempts that a layer of the jail stopped and no rule decided on.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::{on_words, use_of};
 use crate::act::Object;
 use crate::advice;
-use crate::model::{self, FileOperation, NetworkAttempt, Process, RefusedCall, Report, Status};
+use crate::model::{
+    self, FileOperation, NetworkAttempt, Process, RefusedCall, Report, SocketType, Status,
+};
 use crate::peers;
 use crate::stopper::Stopper;
-use turnkey_policy::syscalls;
+use turnkey_policy::{AttemptKind, address, syscalls};
 
 /// An operation of that kind.
 pub struct Blocked<'r> {
@@ -105,6 +108,9 @@ impl<'r> Blocked<'r> {
         let stopped_by = row
             .stopped_by
             .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
+        if is_ordering(row) && has_ended_well(report) {
+            return None;
+        }
         let object = Object::Address {
             address: row.address.clone(),
             socket: row.socket,
@@ -155,6 +161,14 @@ impl<'r> Blocked<'r> {
             done_without: has_ended_well(report).then_some(row.syscall.as_str()),
         })
     }
+}
+
+/// True for a connect by which the C library puts addresses of the jail itself in order, and sends nothing.
+fn is_ordering(row: &NetworkAttempt) -> bool {
+    let peer = row.address.parse::<SocketAddr>();
+    row.act == AttemptKind::Connect
+        && row.socket == Some(SocketType::Datagram)
+        && peer.is_ok_and(|peer| address::is_own(peer.ip()))
 }
 
 /// The layer that refused a call, or these arguments of it.

@@ -23,6 +23,9 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
     let (elsewhere, workspace): (Vec<&str>, Vec<&str>) =
         files.into_iter().partition(|path| path.starts_with('/'));
     let more = report.omitted.files_changed;
+    let added = report.files_changed.iter();
+    let added = added.filter(|one| one.change == Change::Added);
+    let added: BTreeSet<&str> = added.map(|one| one.path.as_str()).collect();
     let kept = report.export.is_some();
     let places = [
         (
@@ -37,8 +40,14 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
     let lines = lines.filter_map(move |(files, _, place, fix)| {
         let count = count(&files, more)?;
         let names = named(&files, more > 0);
+        // Of what was there, no more is known than that something of it is another.
+        let is_new = |path: &&str| added.contains(path);
+        let how = match files.iter().all(is_new) {
+            true => "written",
+            false => "written or changed",
+        };
         Some(format!(
-            "{count} written {place}and thrown away: {names}{fix}"
+            "{count} {how} {place}and thrown away: {names}{fix}"
         ))
     });
     lines.chain(
