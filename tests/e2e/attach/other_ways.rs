@@ -112,7 +112,16 @@ def born_elsewhere():
         os._exit(0)
     os.waitpid(child, 0)
     return 'made'
+def given_to_the_loader(path, flags):
+    file = os.memfd_create('program', 0) if path is None else os.open(path, flags, 0o700)
+    with open('/bin/true', 'rb') as program:
+        os.write(file, program.read())
+    given = '/proc/self/fd/%d' % file if path is None else path
+    done = subprocess.run(['/lib64/ld-linux-x86-64.so.2', given], pass_fds=[file])
+    return 'ran' if done.returncode == 0 else 'died'
 ACTS = {
+    'memory by the loader': lambda: given_to_the_loader(None, 0),
+    'a file by the loader': lambda: given_to_the_loader(directory + '/program', os.O_RDWR | os.O_CREAT),
     # rt_sigprocmask(2), open(2) and openat(2): in 64 bits init_module(2), and two that nobody looks at.
     '32 bits': lambda: 'asked' if in_32_bits(175, 0, 0, 0) < 0 else '',
     'open in 32 bits': lambda: opened_in_32_bits(5, guarded, 0, 0),
@@ -248,6 +257,24 @@ fn the_same_ways_break_no_rule_where_none_is_about_what_they_reach() {
         let (said, ended, code, report, told) = watched(act);
         let seen = format!("{act}: {}: {told}", report["violations"]);
         assert_eq!((said.as_str(), ended, code), (*effect, None, 0), "{seen}");
+    }
+}
+
+/// No rule is asked of what the dynamic loader is given: it only reads it. That it was is told.
+#[test]
+fn a_program_in_memory_that_the_loader_is_given_is_found() {
+    for (act, found) in [
+        ("memory by the loader", true),
+        ("a file by the loader", false),
+    ] {
+        let (said, ended, _, report, told) = watched(act);
+        let seen = format!("{act}: {}: {told}", report["findings"]);
+        assert_eq!((said.as_str(), ended), ("ran", None), "{seen}");
+        let is_found = report["findings"]
+            .to_string()
+            .contains("fileless-execution");
+        assert_eq!(is_found, found, "{seen}");
+        assert_eq!(report["verdict"] == "violated", found, "{seen}");
     }
 }
 
