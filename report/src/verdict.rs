@@ -258,13 +258,18 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
                     .to_owned()
             }
             _ if !facts.watched => unwatched(facts.decoys),
+            0 if left(facts.ending) > 0 => have_left(left(facts.ending)),
+            lost if left(facts.ending) > 0 => {
+                let left = have_left(left(facts.ending));
+                format!("{lost} events are lost; {left}")
+            }
             0 => "the monitor did not see the whole run".to_owned(),
             lost => format!("{lost} events are lost"),
         };
         own(
             "turnkey:evidence",
             Severity::Medium,
-            facts.lost.max(1),
+            facts.lost.max(left(facts.ending)).max(1),
             &reason,
         )
     });
@@ -296,6 +301,22 @@ fn is_beginning(ending: &Ending) -> bool {
         ending,
         Ending::Attached(AttachmentEnding { watching: true, .. })
     )
+}
+
+/// The number of processes that left a group that was watched.
+pub fn left(ending: &Ending) -> u64 {
+    match ending {
+        Ending::Attached(attached) => attached.left,
+        Ending::NotStarted { .. } | Ending::Ran(_) => 0,
+    }
+}
+
+fn have_left(count: u64) -> String {
+    let who = match count {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    format!("{who} left the group for another one: no rule was asked about what was done there")
 }
 
 /// The finding on processes that were there before turnkey.

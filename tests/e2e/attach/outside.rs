@@ -1,4 +1,4 @@
-//! What is done to a watched group from outside of it: kills and other signals.
+//! What is done to a watched group from outside of it: processes that are moved away, and kills.
 
 use std::process::Command;
 
@@ -20,6 +20,66 @@ fn own_finding<'r>(report: &'r Value, name: &str) -> Option<&'r str> {
         .iter()
         .filter(|finding| finding["id"] == format!("turnkey:{name}"));
     named.next()?["reason"].as_str()
+}
+
+/// When a process that was moved away ends, and when the watch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The group is empty as soon as it has left.
+    Left,
+    /// It ends, and the group is let go with another process in it.
+    EndedBefore,
+    /// It outlives the watch of a group in which another process is.
+    Outlives,
+    /// It does not leave at all.
+    Stays,
+}
+
+/// Has a process act in a group, leave it for another one by a hand from outside, and act there. Another one ends in the group: where
+/// no end is told of at all, the evidence is not whole anyway.
+fn left(order: Order) -> (Value, String) {
+    let (group, elsewhere) = (OthersGroup::new(), OthersGroup::new());
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let mut others = Others::start(&group.path);
+    assert_eq!(Others::start(&group.path).end(), None);
+    let is_let_go = matches!(order, Order::EndedBefore | Order::Outlives);
+    let stays = is_let_go.then(|| Others::start(&group.path));
+    if order != Order::Stays {
+        let pid = others.child.id().to_string();
+        std::fs::write(elsewhere.path.join("cgroup.procs"), pid).expect("root moves processes");
+        assert_ne!(others.ask("read /etc/shadow"), "", "no rule is asked");
+    }
+    let outlives = (order == Order::Outlives).then_some(&mut others);
+    if outlives.is_none() {
+        assert_eq!(others.end(), None);
+        if is_let_go {
+            attached.let_go();
+        }
+        let (code, report, said) = attached.end();
+        assert_eq!(code, 0, "{order:?}: {said}");
+        drop(stays);
+        return (report, said);
+    }
+    attached.let_go();
+    let (_, report, said) = attached.end();
+    assert_eq!(others.end(), None);
+    (report, said)
+}
+
+#[test]
+fn a_process_that_leaves_the_group_leaves_no_report_complete() {
+    for order in [Order::Left, Order::EndedBefore, Order::Outlives] {
+        let (report, said) = left(order);
+        let seen = format!("{order:?}: {}: {said}", report["attached"]);
+        assert_eq!(report["attached"]["left"], 1, "{seen}");
+        assert_eq!(report["events"]["lost"], serde_json::json!({}), "{seen}");
+        assert_eq!(report["events"]["complete"], false, "{seen}");
+        assert_eq!(report["verdict"], "inconclusive", "{seen}");
+        assert!(said.contains("1 process left the group"), "{seen}");
+    }
+    let (report, said) = left(Order::Stays);
+    assert_eq!(report["attached"]["left"], Value::Null, "{said}");
+    assert_eq!(report["verdict"], "clean", "{said}");
 }
 
 /// A way in which a group is ended from outside.
