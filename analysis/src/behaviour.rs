@@ -153,7 +153,7 @@ impl BehaviourEngine {
                 Box::new(discovery::Discovery::default()),
                 Box::new(shell::ReverseShell::default()),
                 Box::new(download::Download::default()),
-                Box::new(fileless::Fileless),
+                Box::new(fileless::Fileless::default()),
                 Box::new(scan::Scan::default()),
                 Box::new(exfiltration::Exfiltration::default()),
                 Box::new(tunnel::Tunnel::default()),

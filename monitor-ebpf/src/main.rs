@@ -90,16 +90,16 @@ fn is_making(class: u8) -> bool {
     matches!(class, class::MAKE..=class::TIMESAT)
 }
 
-/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, and any that writes or
-/// opens may have met a limit.
+/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, any that writes or
+/// opens may have met a limit, and any of the 32-bit table is another call than its number says.
 #[inline(always)]
 fn interesting_end(nr: i32, result: i64) -> Option<u8> {
-    match interesting(nr) {
-        None if refused::is_filters_answer(result) || refused::meets_limit(result) => {
-            Some(class::NONE)
-        }
-        class => class,
-    }
+    let may_matter = || {
+        refused::is_filters_answer(result)
+            || refused::meets_limit(result)
+            || read::is_foreign_call()
+    };
+    interesting(nr).or_else(|| may_matter().then_some(class::NONE))
 }
 
 /// The class of the syscall that a task's user registers are from.

@@ -466,7 +466,8 @@ pub fn is_foreign_call() -> bool {
         return false;
     }
     let place = offset!(task_thread_info) + offset!(thread_info_status);
-    let status: u32 = kernel(current_task() + u64::from(place));
+    // A plain load: at the end of every call of the host this is asked.
+    let status: u32 = field(current_task(), place);
     status & TS_COMPAT != 0
 }
 

@@ -55,9 +55,12 @@ pub fn sent(signal: u32, info: u64, task: u64, outcome: u32) {
 /// The current process has ended, with the status that wait(2) will report.
 #[inline(always)]
 pub fn ended(jail: JailCell, task: u64, status: u32) {
+    const SIGKILL: u32 = 9;
     let process: u32 = read::kernel(task + u64::from(offset!(task_tgid)));
     let outsider = read::take_signal(process);
-    if outsider.signal != 0 && outsider.signal == status & 0x7f {
+    // A group of others is ended by other signals every day, and the first that is noted stays.
+    let counts = read::level() == 0 || outsider.signal == SIGKILL;
+    if counts && outsider.signal != 0 && outsider.signal == status & 0x7f {
         jail.note_outsider(outsider);
     }
 }

@@ -298,7 +298,10 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     if observations.missing > explained {
         *lost.entry("unknown".to_owned()).or_default() += observations.missing - explained;
     }
-    let complete = evidence.watched && lost.is_empty() && !ending.killed_for_loss();
+    let complete = evidence.watched
+        && lost.is_empty()
+        && !ending.killed_for_loss()
+        && verdict::left(ending) == 0;
     Events {
         seen: seen(observations, &lost),
         lost,

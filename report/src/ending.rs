@@ -53,6 +53,8 @@ pub struct AttachmentEnding {
     pub let_go: bool,
     /// The number of processes that were there before turnkey: it is not known what they had done.
     pub found: u64,
+    /// The number of processes that left the group: it is not known what they did there.
+    pub left: u64,
 }
 
 /// The reason why nothing ran.

@@ -25,7 +25,7 @@
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
-//! seen), `turnkey:late` (`info`: processes were there before turnkey), `turnkey:outside` (`low`: a signal from outside ended a process of the jail, or a `SIGKILL` of which it is not known who sent it ended the run), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! seen), `turnkey:late` (`info`: processes were there before turnkey), `turnkey:outside` (`low`: a signal from outside ended a process of the jail, or a `SIGKILL` of which it is not known who sent it ended the run; of a group, a `SIGKILL` from outside), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
 //! limit ended the run), `turnkey:disk` (`info`: the workspace could take no more) and those of [`super::met`] (`info`). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
@@ -258,13 +258,18 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
                     .to_owned()
             }
             _ if !facts.watched => unwatched(facts.decoys),
+            0 if left(facts.ending) > 0 => have_left(left(facts.ending)),
+            lost if left(facts.ending) > 0 => {
+                let left = have_left(left(facts.ending));
+                format!("{lost} events are lost; {left}")
+            }
             0 => "the monitor did not see the whole run".to_owned(),
             lost => format!("{lost} events are lost"),
         };
         own(
             "turnkey:evidence",
             Severity::Medium,
-            facts.lost.max(1),
+            facts.lost.max(left(facts.ending)).max(1),
             &reason,
         )
     });
@@ -298,6 +303,22 @@ fn is_beginning(ending: &Ending) -> bool {
     )
 }
 
+/// The number of processes that left a group that was watched.
+pub fn left(ending: &Ending) -> u64 {
+    match ending {
+        Ending::Attached(attached) => attached.left,
+        Ending::NotStarted { .. } | Ending::Ran(_) => 0,
+    }
+}
+
+fn have_left(count: u64) -> String {
+    let who = match count {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    format!("{who} left the group for another one: no rule was asked about what was done there")
+}
+
 /// The finding on processes that were there before turnkey.
 fn late(ending: &Ending) -> Option<Finding> {
     match ending {
@@ -326,14 +347,16 @@ fn killed_by_another(ending: &Ending, watchers: &[OtherWatcher]) -> Option<Strin
 /// The words on a signal that cut short what there was to see; `None` when nobody outside of the jail sent one, or
 /// turnkey ended the run.
 fn cut_short(ending: &Ending, outsider: Option<&facts::Outsider>) -> Option<String> {
-    let Ending::Ran(ran) = ending else {
-        return None;
+    let ran = match ending {
+        Ending::NotStarted { .. } => return None,
+        Ending::Attached(attached) => return cut_short_of_others(*attached, outsider),
+        Ending::Ran(ran) => ran,
     };
     if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
         return None;
     }
     if let Some(outsider) = outsider {
-        return Some(sent_by(outsider));
+        return Some(sent_by(outsider, "jail"));
     }
     let words = match ran.status {
         facts::Status::Unknown => Some(
@@ -347,14 +370,24 @@ fn cut_short(ending: &Ending, outsider: Option<&facts::Outsider>) -> Option<Stri
     words.map(str::to_owned)
 }
 
-/// The words on a signal from outside, with its sender.
-fn sent_by(outsider: &facts::Outsider) -> String {
+/// The same of a group. Any other signal from outside is how others end it every day, and lets a program finish what it does.
+fn cut_short_of_others(
+    attached: AttachmentEnding,
+    outsider: Option<&facts::Outsider>,
+) -> Option<String> {
+    let by_turnkey = attached.condemned || attached.killed_for_loss;
+    let killer = outsider.filter(|outsider| outsider.signal == libc::SIGKILL && !by_turnkey)?;
+    Some(sent_by(killer, "group"))
+}
+
+/// The words on a signal from outside of the jail or group, with its sender.
+fn sent_by(outsider: &facts::Outsider, place: &str) -> String {
     let whom = match outsider.target {
-        1 => "the jail's first process".to_owned(),
-        target => format!("process {target} of the jail"),
+        1 => format!("the {place}'s first process"),
+        target => format!("process {target} of the {place}"),
     };
     format!(
-        "{whom} was ended by {}, which process {} of the host (`{}`, user {}) sent from outside of the jail; what it would \
+        "{whom} was ended by {}, which process {} of the host (`{}`, user {}) sent from outside of the {place}; what it would \
          have done is not known",
         signal_name(outsider.signal),
         outsider.pid,

@@ -7,6 +7,7 @@ pub mod group;
 pub mod guard;
 pub mod host_names;
 pub mod limits;
+mod residents;
 mod survey;
 mod watch;
 
@@ -25,6 +26,7 @@ use turnkey_report::{
 use self::group::ForeignGroup;
 use self::guard::{Guard, GuardProgram};
 use self::limits::{GroupLimits, LimitedGroup};
+use self::residents::Residents;
 use self::watch::watch;
 use crate::event_sink::{EventSink, EventSummary, RunObserver};
 use crate::monitor_handle::MonitorHandle;
@@ -70,6 +72,9 @@ pub struct FinishedAttachment {
 /// Takes the report of an attachment that begins, to be kept until there is another: whoever finds it knows that turnkey still watches,
 /// or was killed.
 pub type BeginningTaker<'t> = &'t mut dyn FnMut(&Report) -> anyhow::Result<()>;
+
+/// Times that the rings are read at the end, at most, before it is asked who is missed: all that waits there then is taken.
+const ROUNDS: usize = 64;
 
 /// Parts of a jail that an attachment does not give, for its report.
 const NOT_GIVEN: [&str; 3] = [
@@ -245,7 +250,22 @@ fn attempt(
     sink.attached(&attached);
 
     let begun = std::time::Instant::now();
-    let course = watch(watched, (group, had_processes), guard, &mut monitor, sink)?;
+    let mut residents = Residents::default();
+    let course = watch(
+        watched,
+        (group, had_processes),
+        guard,
+        &mut monitor,
+        (&mut *sink, &mut residents),
+    )?;
+    let mut take = |event| {
+        residents.see(&event);
+        sink.see(&event);
+    };
+    // Who is missed is looked for while the ends of those in the group are still told. What a living group makes meanwhile is taken
+    // below.
+    let _ = (0..ROUNDS).all(|_| monitor.drain(&mut take));
+    let absent = residents.absent(group);
     let let_go = group.is_populated();
     // Of a group in which nobody was, no end of a process shows that the programs looked.
     if let_go || !course.had_processes {
@@ -256,8 +276,10 @@ fn attempt(
     let killed_for_loss = course.killed_for_loss || monitor.condemned_for_loss();
     attached.interference = course.interference;
     let (layer, evidence) = monitor.finish(|event| {
+        residents.see(&event);
         sink.see(&event);
     })?;
+    attached.left = residents.left(&absent, &evidence);
     Ok(AttachmentOutcome {
         ending: Ending::Attached(AttachmentEnding {
             condemned,
@@ -265,6 +287,7 @@ fn attempt(
             watching: false,
             let_go,
             found: attached.found_count,
+            left: attached.left,
         }),
         attached: Some(attached),
         enforcement: vec![layer],
@@ -284,6 +307,7 @@ fn attachment(request: &AttachmentRequest, limits: &LimitedGroup<'_>) -> Attachm
         found: Vec::new(),
         found_count: 0,
         groups_below: 0,
+        left: 0,
         limits: limits.settings().to_vec(),
         required: request.guard.is_some(),
         interference: None,

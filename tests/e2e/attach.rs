@@ -8,6 +8,7 @@ mod kinds;
 mod limits;
 mod no_descriptors;
 mod other_ways;
+mod outside;
 mod required;
 mod robust;
 mod roots;

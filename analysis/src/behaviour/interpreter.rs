@@ -49,12 +49,18 @@ const INSTALLERS: &[&str] = &[
 /// True for a program that runs what it is given by name: `python3.11`, `sh`, the dynamic loader.
 pub fn is_interpreter(exe: &[u8]) -> bool {
     let name = base_name(exe);
-    if LOADERS.iter().any(|loader| name.starts_with(loader)) {
+    if is_loader(exe) {
         return true;
     }
     let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
     std::str::from_utf8(name)
         .is_ok_and(|name| INTERPRETERS.contains(&name.trim_end_matches(is_version)))
+}
+
+/// True for the dynamic loader, executed as a program.
+pub fn is_loader(exe: &[u8]) -> bool {
+    let name = base_name(exe);
+    LOADERS.iter().any(|loader| name.starts_with(loader))
 }
 
 /// True when an installer of packages acts.

@@ -181,6 +181,31 @@ fn a_program_that_no_directory_names_is_fileless() {
     );
 }
 
+/// The program that the dynamic loader was given is what it opens first: ld.so(8).
+#[test]
+fn a_program_that_the_dynamic_loader_is_given_is_fileless() {
+    const LOADER: &str = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+    for program in ["memfd:x", "/dev/shm/x"] {
+        names(
+            |story| {
+                story.exec(P, LOADER, &["ld.so", "/proc/self/fd/7"]);
+                story.wants(P, "/nowhere/x", 0).reads(P, program);
+            },
+            Behaviour::FilelessExecution,
+        );
+    }
+    // The program's own files are none, and neither are those of a program that the loader was not executed for.
+    is_silent(|story| {
+        story.exec(P, LOADER, &["ld.so", "/usr/bin/tool"]);
+        story.reads(P, "/usr/bin/tool").reads(P, "/dev/shm/x");
+        story.exec(P, LOADER, &["ld.so", "/usr/bin/tool"]);
+        story.exec(P, "/usr/bin/tool", &["tool"]);
+        story.reads(P, "/dev/shm/x");
+        story.exec(11, LOADER, &["ld.so"]).ends(11);
+        story.reads(11, "/dev/shm/x");
+    });
+}
+
 #[test]
 fn a_program_that_deletes_its_temporary_files_is_not_fileless() {
     is_silent(|story| {

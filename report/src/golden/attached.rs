@@ -28,6 +28,7 @@ fn attached() -> Attachment {
         ],
         found_count: 103,
         groups_below: 2,
+        left: 0,
         limits: vec![GroupSetting {
             file: "memory.max".to_owned(),
             value: "67108864".to_owned(),
@@ -92,6 +93,7 @@ fn an_attachment_tells_its_facts_in_three_lines_at_most() {
         found: Vec::new(),
         found_count: 0,
         groups_below: 0,
+        left: 0,
         limits: Vec::new(),
         required: false,
         interference: None,

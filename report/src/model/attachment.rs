@@ -19,6 +19,10 @@ pub struct Attachment {
     pub found_count: u64,
     /// Groups below the group when it was taken.
     pub groups_below: u64,
+    /// Number of processes that acted in the group and left it for another one: from then on no rule was asked about what they did.
+    /// Those whose end may be among the lost events are not counted.
+    #[serde(default, skip_serializing_if = "super::counts::is_zero")]
+    pub left: u64,
     /// Limits on the group that were asked for, in force while it was watched, and what was there before, which is put back when the
     /// group is let go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -35,6 +35,6 @@ pub struct Omitted {
     pub watchers: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }

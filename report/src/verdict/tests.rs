@@ -450,6 +450,29 @@ fn a_signal_from_outside_is_told_with_its_sender_and_leaves_nothing_clean() {
     );
 }
 
+/// Any other signal is how groups are ended every day.
+#[test]
+fn of_a_group_only_a_kill_from_outside_is_told() {
+    let ending = Ending::Attached(AttachmentEnding::default());
+    for (signal, verdict) in [
+        (libc::SIGKILL, Verdict::Inconclusive),
+        (libc::SIGTERM, Verdict::Clean),
+    ] {
+        let outsider = turnkey_facts::Outsider {
+            signal,
+            target: 1,
+            pid: 4711,
+            uid: 0,
+            comm: *b"runc\0\0\0\0\0\0\0\0\0\0\0\0",
+        };
+        let told = Facts {
+            outsider: Some(&outsider),
+            ..facts(&ending, &[])
+        };
+        assert_eq!(judged(&told), verdict, "{signal}");
+    }
+}
+
 #[test]
 fn a_kill_by_another_watcher_is_told_and_leaves_nothing_clean() {
     let other = |killed| OtherWatcher {

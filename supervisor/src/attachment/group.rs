@@ -388,7 +388,7 @@ fn groups_in(group: BorrowedFd<'_>) -> anyhow::Result<Vec<std::ffi::OsString>> {
 
 /// The v2 group in such a file: the line `0::PATH`, cgroups(7).
 #[expect(clippy::disallowed_methods, reason = "of /proc")]
-fn group_of(file: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn group_of(file: &str) -> anyhow::Result<PathBuf> {
     let text = std::fs::read(file)?;
     let mut lines = text.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"0::"));

@@ -58,6 +58,16 @@ fn known(process: &Path, pid: u32, executable: Option<Vec<u8>>) -> Option<KnownP
     })
 }
 
+/// Nanoseconds in a tick of /proc: `USER_HZ` is 100.
+pub const TICK_NS: u64 = 10_000_000;
+
+/// The start of the process that has this id now, in ticks since boot; `None` when none has.
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    of_stat(&stat).map(|(_, start)| start)
+}
+
 /// The name, which stands in parentheses and may hold any of them, and the 22nd field.
 fn of_stat(stat: &[u8]) -> Option<(Vec<u8>, u64)> {
     let open = stat.iter().position(|byte| *byte == b'(')?;

@@ -14,6 +14,7 @@ use turnkey_report::AttachmentInterference;
 
 use super::group::ForeignGroup;
 use super::guard::Guard;
+use super::residents::Residents;
 use crate::clock;
 use crate::event_sink::EventSink;
 use crate::live::{self, FollowerListener, Visitor};
@@ -105,7 +106,7 @@ pub fn watch(
     (group, had_processes): (&ForeignGroup, bool),
     guard: &mut Option<Guard>,
     monitor: &mut MonitorHandle,
-    sink: &mut EventSink<'_>,
+    (sink, residents): (&mut EventSink<'_>, &mut Residents),
 ) -> anyhow::Result<AttachmentCourse> {
     let WatchLoop {
         runtime,
@@ -162,6 +163,7 @@ pub fn watch(
                     more = monitor.drain(|event| {
                         // Whoever acts is there, even one that has come and gone since the last look.
                         state.was_populated = true;
+                        residents.see(&event);
                         course.killed_for_behaviour |= sink.see(&event);
                     });
                 }

@@ -89,13 +89,21 @@ def loader():
     os.dup2(memory, 7, inheritable=True)
     done = subprocess.run([path], close_fds=False)
     return 'ran' if done.returncode == 0 else 'died'
-def in_32_bits():
+def in_32_bits(number, *arguments):
+    # Within the first 4 GiB, where the call finds its path: MAP_PRIVATE, MAP_ANONYMOUS and MAP_32BIT.
     import mmap
-    # rt_sigprocmask(2) there; init_module(2) has its number in 64 bits.
-    memory = mmap.mmap(-1, 4096, prot=7)
-    memory.write(bytes.fromhex('53b8af00000031db31c931d231f6cd805bc3'))
+    memory = mmap.mmap(-1, 4096, flags=0x62, prot=7)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    return 'asked' if ctypes.CFUNCTYPE(ctypes.c_int)(address)() < 0 else ''
+    path = address + 256
+    memory[256:256 + len(guarded) + 1] = guarded + bytes(1)
+    words = [(path if word is guarded else word) & 0xffffffff for word in (number, *arguments)]
+    # push %rbx; mov to %eax, %ebx, %ecx and %edx; int $0x80; pop %rbx; ret
+    moves = b''.join(bytes([code]) + word.to_bytes(4, 'little') for code, word in zip(b'\\xb8\\xbb\\xb9\\xba', words))
+    code = b'\\x53' + moves + b'\\xcd\\x80\\x5b\\xc3'
+    memory[:len(code)] = code
+    return ctypes.CFUNCTYPE(ctypes.c_int)(address)()
+def opened_in_32_bits(*call):
+    return os.read(check(in_32_bits(*call)), 100).decode()
 def born_elsewhere():
     group = os.open(sys.argv[3], os.O_RDONLY | os.O_DIRECTORY)
     arguments = (ctypes.c_uint64 * 11)(1 << 33, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, group)
@@ -104,8 +112,20 @@ def born_elsewhere():
         os._exit(0)
     os.waitpid(child, 0)
     return 'made'
+def given_to_the_loader(path, flags):
+    file = os.memfd_create('program', 0) if path is None else os.open(path, flags, 0o700)
+    with open('/bin/true', 'rb') as program:
+        os.write(file, program.read())
+    given = '/proc/self/fd/%d' % file if path is None else path
+    done = subprocess.run(['/lib64/ld-linux-x86-64.so.2', given], pass_fds=[file])
+    return 'ran' if done.returncode == 0 else 'died'
 ACTS = {
-    '32 bits': in_32_bits,
+    'memory by the loader': lambda: given_to_the_loader(None, 0),
+    'a file by the loader': lambda: given_to_the_loader(directory + '/program', os.O_RDWR | os.O_CREAT),
+    # rt_sigprocmask(2), open(2) and openat(2): in 64 bits init_module(2), and two that nobody looks at.
+    '32 bits': lambda: 'asked' if in_32_bits(175, 0, 0, 0) < 0 else '',
+    'open in 32 bits': lambda: opened_in_32_bits(5, guarded, 0, 0),
+    'openat in 32 bits': lambda: opened_in_32_bits(295, CWD, guarded, 0),
     'elsewhere': born_elsewhere,
     'flag': lambda: linked(CWD, guarded, CWD, other, EMPTY),
     'child': of_a_child,
@@ -240,11 +260,31 @@ fn the_same_ways_break_no_rule_where_none_is_about_what_they_reach() {
     }
 }
 
+/// No rule is asked of what the dynamic loader is given: it only reads it. That it was is told.
+#[test]
+fn a_program_in_memory_that_the_loader_is_given_is_found() {
+    for (act, found) in [
+        ("memory by the loader", true),
+        ("a file by the loader", false),
+    ] {
+        let (said, ended, _, report, told) = watched(act);
+        let seen = format!("{act}: {}: {told}", report["findings"]);
+        assert_eq!((said.as_str(), ended), ("ran", None), "{seen}");
+        let is_found = report["findings"]
+            .to_string()
+            .contains("fileless-execution");
+        assert_eq!(is_found, found, "{seen}");
+        assert_eq!(report["verdict"] == "violated", found, "{seen}");
+    }
+}
+
 /// An act that the monitor does not see is no rule's; that there was one is told.
 #[test]
 fn what_is_not_looked_at_leaves_no_report_complete() {
     for (act, effect) in [
         ("32 bits", "asked"),
+        ("open in 32 bits", "guarded"),
+        ("openat in 32 bits", "guarded"),
         ("elsewhere", "made"),
         ("harmless detached", "opened"),
     ] {
