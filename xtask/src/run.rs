@@ -42,7 +42,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     command::become_it(Command::new(turnkey).args(&words))
 }
 
-/// What the words need: a run alone needs nothing that reads scripts.
+/// The parts that the words need: a run alone needs nothing that reads scripts.
 fn parts(words: &[OsString]) -> Parts {
     let mut own = words.iter().take_while(|word| *word != "--");
     let is_run = own.next().is_some_and(|word| word == "run");

@@ -37,12 +37,12 @@ pub fn build_quick(parts: Parts) -> Result<PathBuf> {
     }
 }
 
-/// The parts of the command that are compiled.
+/// The extent of the command that is compiled.
 #[derive(Clone, Copy)]
 pub enum Parts {
     /// Everything.
     All,
-    /// All but `turnkey scan` and `run --scan`, whose parser is a fifth of the work.
+    /// The command without `turnkey scan` and `run --scan`, whose parser is a fifth of the work.
     WithoutScan,
 }
 
