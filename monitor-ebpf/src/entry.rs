@@ -12,8 +12,9 @@ use crate::verifier::{self, Step};
 /// Bytes that two names are compared by in a round.
 const AT_ONCE: u32 = 8;
 
-/// Most entries, mounts and components that are looked at: what is further behind is not found.
-const ROUNDS: u32 = 1024;
+/// Most entries, mounts and components that are looked at: what is further behind is not found. Names that were looked for in vain are
+/// entries as well, in front of older ones, and anybody who may search a directory makes them; so there are more of them than files.
+const ROUNDS: u32 = 1 << 14;
 
 /// A walk along a path, from a directory to what is there. It is kept in map memory, as counters of loops are.
 #[repr(C)]

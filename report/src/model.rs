@@ -345,8 +345,8 @@ pub struct Violation {
     /// True when the acting program or script was not known, so that the strongest of the possible answers was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub actor_unknown: bool,
-    /// True when a link of /proc, a `..` behind a symlink, a path that is too long, or another thread that closed it kept the kernel's
-    /// programs from knowing the file, so that the strongest answer that any file has was given.
+    /// True when a link of /proc, a `..` behind a symlink or among too many names, a path that is too long, or another thread that
+    /// closed it kept the kernel's programs from knowing the file, so that the strongest answer that any file has was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub file_unknown: bool,
     /// The process that made the attempt.

@@ -191,8 +191,7 @@ impl<W: Write> Page<'_, W> {
 
     /// One rule that was violated, told by its gravest attempt.
     fn rule(&mut self, report: &Report, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
-        // `max_by_key` keeps the last of equals, and the first attempt tells most.
-        let Some(gravest) = rows.iter().rev().max_by_key(|row| row.action) else {
+        let Some(gravest) = Finding::gravest(rows) else {
             return Ok(());
         };
         self.head(&headline(gravest))?;

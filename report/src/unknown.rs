@@ -16,12 +16,12 @@ pub const WORDS: &str =
 pub fn file_words(on: AttemptKind) -> &'static str {
     match on {
         AttemptKind::Open => {
-            "which one this was is not known: its path is too long, or another thread had closed it already, so the strictest rule for \
-             any file counted"
+            "which one this was is not known: its path is too long, a directory of it is among too many names, or another thread had closed \
+             it already, so the strictest rule for any file counted"
         }
         _ => {
-            "which one this was is not known by a link of /proc, or by a `..` behind a symlink, so the strictest rule for any file \
-             counted"
+            "which one this was is not known by a link of /proc, by a `..` behind a symlink, or behind one among too many names, so the \
+             strictest rule for any file counted"
         }
     }
 }

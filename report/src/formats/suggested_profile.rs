@@ -29,9 +29,9 @@ const NAME: &str = "suggested";
 pub fn document(report: &Report) -> String {
     let mut suggested = SuggestedProfile::over(&report.profile.name);
     for finding in report.findings.iter().filter(|finding| finding.counts()) {
-        for violation in finding.violations(report) {
-            suggested.violation(violation);
-        }
+        let violations = finding.violations(report);
+        let refused = violations.filter(|it| report.attached.is_some() || is_refused(it));
+        refused.for_each(|violation| suggested.violation(violation));
     }
     for blocked in terminal::blocked::all(report) {
         let by = blocked.process.map(|process| process.comm.as_str());
@@ -52,6 +52,12 @@ pub fn document(report: &Report) -> String {
         suggested.variable(variable);
     }
     suggested.text(report)
+}
+
+/// True for an attempt that the program of a run was kept from. Of another there is nothing to allow, where a service that others
+/// started is told of until a rule allows it.
+fn is_refused(violation: &Violation) -> bool {
+    violation.action >= RuleAction::Deny || violation.stopped_by.is_some()
 }
 
 /// The path that is to be given to be written: the one that was tried, or its directory, as the advice has it.
@@ -103,11 +109,8 @@ impl SuggestedProfile {
         }
     }
 
-    /// An attempt that a rule decided on. Of what was not refused there is nothing to allow.
+    /// An attempt that a rule decided on.
     fn violation(&mut self, violation: &Violation) {
-        if violation.action < RuleAction::Deny && violation.stopped_by.is_none() {
-            return;
-        }
         let what = told(
             &terminal::headline(violation),
             Some(&violation.process.comm),
@@ -296,8 +299,22 @@ impl SuggestedProfile {
 
 /// The top of the profile, above the rules for what was refused.
 fn head(report: &Report, name: &str) -> String {
-    let command = shortened(&command_line(report), COMMAND);
     let below = &report.profile.name;
+    let (told, kept) = match &report.attached {
+        Some(attached) => {
+            let group = shortened(&attached.group, COMMAND);
+            let told = format!("the group `{group}` was told of, or refused");
+            (
+                told,
+                format!("what the group {group} was told of, or refused"),
+            )
+        }
+        None => {
+            let command = command_line(report);
+            let told = format!("`{}` was refused", shortened(&command, COMMAND));
+            (told, format!("what a run of {command} was refused"))
+        }
+    };
     let (base, note) = match shipped(below) {
         Some(_) => (below.clone(), String::new()),
         // The report knows a profile by its name alone.
@@ -307,13 +324,13 @@ fn head(report: &Report, name: &str) -> String {
         ),
     };
     format!(
-        "# What `{command}` was refused, allowed. Take out what you did not mean: each line says what it is for.\n\
+        "# What {told}, allowed. Take out what you did not mean: each line says what it is for.\n\
          schema = \"{SCHEMA}\"\n\
          name = \"{name}\"\n\
          extends = [{}]{note}\n\
          description = {}\n",
         quoted(&base),
-        quoted(&format!("{below}, and what a run of {command} was refused")),
+        quoted(&format!("{below}, and {kept}")),
     )
 }
 

@@ -90,4 +90,12 @@ impl Finding {
         let all = report.violations.iter();
         all.filter(|violation| violation.rule == self.id)
     }
+
+    /// The gravest attempt on what a rule is about. An act that only prepares one, such as a symlink made first, is of a lower
+    /// severity.
+    pub fn gravest<'v>(rows: &[&'v Violation]) -> Option<&'v Violation> {
+        // `max_by_key` keeps the last of equals, and the first attempt tells most.
+        let rows = rows.iter().rev().copied();
+        rows.max_by_key(|row| (row.action, row.severity))
+    }
 }

@@ -120,3 +120,34 @@ fn everything_at_once_is_eight_lines_and_says_where_the_rest_is() {
     );
     assert!(!page.contains("asked as"), "{page}");
 }
+
+/// An act that only prepares another, as a symlink made first, is of a low severity.
+#[test]
+fn the_gravest_attempt_is_the_headline_whichever_came_first() {
+    let prepares = json!({ "path": "/srv/notes", "severity": "low", "action": "log", "raw": null });
+    let reads = json!({ "path": "/etc/shadow", "severity": "critical", "action": "log" });
+    for rows in [[prepares.clone(), reads.clone()], [reads, prepares]] {
+        let page = told(&report(&rows, 2));
+        let head = page.lines().find(|line| line.contains("/etc/shadow"));
+        assert!(
+            head.is_some_and(|line| line.starts_with("turnkey: ")),
+            "{page}"
+        );
+        assert!(page.contains("  also        /srv/notes;"), "{page}");
+    }
+}
+
+/// Rules of severity critical are in no suggested profile, whether they killed or not: see formats/suggested_profile.rs.
+#[test]
+fn nobody_is_sent_to_a_suggestion_that_leaves_a_critical_rule_out() {
+    let advice = "in a profile that extends \"p\":\n[[rule]]\nid = \"x\"";
+    for action in ["log", "deny", "kill"] {
+        let row = json!({ "severity": "critical", "action": action, "advice": advice });
+        let page = told(&report(&[row], 1));
+        assert!(
+            page.contains("  to allow    turnkey explain --on open"),
+            "{page}"
+        );
+        assert!(!page.contains("--format profile"), "{page}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use turnkey_policy::{AttemptKind, RuleAction, Severity, shipped};
+use turnkey_policy::{AttemptKind, Severity, shipped};
 
 use crate::behaviour;
 use crate::model::{Report, Violation};
@@ -25,7 +25,7 @@ const A_RULE: &str =
 /// The advice, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who
 /// means it asks which rule decides, and the stored report has the whole.
 pub fn to_allow<'v>(report: &Report, violation: &'v Violation, whole: bool) -> Cow<'v, str> {
-    let grave = violation.action == RuleAction::Kill && violation.severity == Severity::Critical;
+    let grave = violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
     if grave && is_rule {
         return Cow::Owned(explain(&report.profile.name, violation));

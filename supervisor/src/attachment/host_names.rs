@@ -1,13 +1,15 @@
 //! The host's names of files that a watched process has named by its own tree, such as a container's: by the mounts of both.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use turnkey_facts::{Event, Kind, Task};
 use turnkey_jailer::mountinfo::{self, MountinfoLine};
-use turnkey_report::escape;
+use turnkey_report::{escape, unescape};
 
 /// Most mount namespaces, and most processes, that are remembered.
 const MOST: usize = 4096;
@@ -85,21 +87,20 @@ impl HostNames {
 
     /// The host's name of a file that a task has named by `path`, both escaped; `None` where it is the same, or is not known.
     pub fn find(&mut self, task: &Task, path: &str) -> Option<String> {
-        let is_exact = Path::new(path)
-            .components()
-            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-        if !path.starts_with('/') || !is_exact {
-            return None;
-        }
+        let path = exact(path)?;
         self.look_at(task.pid);
         let known = |pid| self.namespaces.get(pid).copied();
         let namespace = known(&task.pid).or_else(|| known(&task.parent_pid))?;
         let table = self.tables.get(&namespace)?;
-        let host = MountTable::of_process("self")?;
-        let found = host.name_of(table.locate(Path::new(path))?)?;
-        let found = escape(std::os::unix::ffi::OsStrExt::as_bytes(found.as_os_str()));
-        (found != path).then_some(found)
+        table.other_name(&path, &MountTable::of_process("self")?)
     }
+}
+
+/// The path that was escaped, where it is absolute and each component is a name.
+fn exact(path: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(OsString::from_vec(unescape(path)));
+    let is_name = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    (path.is_absolute() && path.components().all(is_name)).then_some(path)
 }
 
 /// The inode of a process's mount namespace, namespaces(7).
@@ -142,6 +143,12 @@ impl MountTable {
     fn holder(&self, path: &Path) -> Option<&MountinfoLine> {
         let holders = self.0.iter().filter(|line| path.starts_with(&line.place));
         holders.max_by_key(|line| line.place.as_os_str().len())
+    }
+
+    /// The name of a file of this table by another table, escaped; `None` where it is the same.
+    fn other_name(&self, path: &Path, other: &MountTable) -> Option<String> {
+        let found = other.name_of(self.locate(path)?)?;
+        (found != path).then(|| escape(found.as_os_str().as_bytes()))
     }
 
     fn locate(&self, path: &Path) -> Option<FileOfSystem> {
@@ -196,6 +203,22 @@ mod tests {
             None,
             "another mount covers it on the host"
         );
+    }
+
+    /// An event has a path escaped, and the report wants the other one so.
+    #[test]
+    fn a_name_with_a_backslash_is_escaped_once() {
+        let container = table("31 30 0:50 / / rw - overlay overlay rw\n");
+        let other = |of: &MountTable, name: &str| {
+            let path = exact(&escape(name.as_bytes())).unwrap();
+            of.other_name(&path, &table(HOST))
+        };
+        let expected = escape(br"/var/lib/containers/merged/a\b");
+        assert_eq!(other(&container, r"/a\b"), Some(expected));
+        let same = table("31 30 0:60 / /srv rw - tmpfs none rw\n");
+        assert_eq!(other(&same, r"/srv/a\b"), None, "it is the same");
+        assert_eq!(exact("/a/../b"), None);
+        assert_eq!(exact("a"), None);
     }
 
     #[test]

@@ -104,17 +104,29 @@ fn numbers(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// The texts of the links in such a directory, at most [`MOST`], those of sockets first; and the number of links.
+/// The texts of the links in such a directory, at most [`MOST`]: those of sockets first, then those of files that rules may be about;
+/// and the number of links.
 fn descriptors(directory: &Path) -> (Vec<String>, u64) {
     let links = numbers(directory).into_iter().filter_map(|number| {
         let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
-        Some(escape(text.as_os_str().as_bytes()))
+        Some((number, escape(text.as_os_str().as_bytes())))
     });
-    let mut links: Vec<String> = links.collect();
+    let mut links: Vec<(u32, String)> = links.collect();
     let count = links.len() as u64;
-    links.sort_by_key(|link| !link.starts_with("socket:"));
+    links.sort_by_key(|(number, link)| rank(*number, link));
     links.truncate(MOST);
-    (links, count)
+    (links.into_iter().map(|(_, link)| link).collect(), count)
+}
+
+/// The place of a link among the others of its process: every process has the standard streams, and /dev/null often.
+fn rank(number: u32, link: &str) -> u8 {
+    const LAST_STREAM: u32 = 2;
+    match link {
+        _ if link.starts_with("socket:") => 0,
+        _ if number <= LAST_STREAM => 3,
+        _ if link.starts_with('/') && !link.starts_with("/dev/") => 1,
+        _ => 2,
+    }
 }
 
 /// The system calls that threads wait in, in the order of the threads, of which [`MOST`] are asked: such a call may have begun before. And
@@ -181,6 +193,32 @@ mod tests {
         let (open, count) = descriptors(place.path());
         assert_eq!((open.len(), count), (MOST, 151));
         assert_eq!(open[..2], ["socket:[7]", "/dev/null"]);
+    }
+
+    #[test]
+    fn files_come_before_the_standard_streams() {
+        let place = tempfile::tempdir().unwrap();
+        let aims = [
+            "/var/log/out",
+            "pipe:[1]",
+            "socket:[2]",
+            "/dev/null",
+            "/etc/shadow",
+            "socket:[5]",
+        ];
+        for (number, aim) in aims.iter().enumerate() {
+            std::os::unix::fs::symlink(aim, place.path().join(number.to_string())).unwrap();
+        }
+        let (open, _) = descriptors(place.path());
+        let expected = [
+            "socket:[2]",
+            "socket:[5]",
+            "/etc/shadow",
+            "/dev/null",
+            "/var/log/out",
+            "pipe:[1]",
+        ];
+        assert_eq!(open, expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Runs that live, found by the names of their sockets, and read without waiting for any of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSliceMut, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, recvmsg};
 use turnkey_jailer::foreign;
 
 use super::listener::name;
-use super::peer::Peer;
+use super::peer::{Peer, sockets_of};
 use super::{PREFIX, Visitor};
 
 /// The names of the network namespace's sockets, proc_net(5).
@@ -23,6 +23,10 @@ const SOCKETS: &str = "/proc/net/unix";
 const LISTENS: u32 = 1 << 16;
 /// The longest line that is taken. An alert with every field at its bound is shorter.
 const LINE: usize = 1 << 20;
+/// The time in which the descriptors of another user's processes are read in a look.
+const A_WHILE: Duration = Duration::from_millis(50);
+/// The most runs of another user that are followed at the same time; the next one is when one of these is over.
+const OF_A_USER: usize = 256;
 /// The longest id of a run.
 const ID: usize = 64;
 
@@ -98,6 +102,8 @@ pub struct Followed {
     pub runs: Vec<FollowedRun>,
     /// The names that were tried.
     tried: BTreeSet<String>,
+    /// The names that are for a later look, each with the user whose process had it.
+    late: BTreeMap<String, u32>,
 }
 
 impl Followed {
@@ -109,14 +115,34 @@ impl Followed {
         foreign::close_dropped();
         let named = sockets()?;
         // A name that is gone may be forgotten: no two runs share one.
-        self.tried
-            .retain(|run| named.iter().any(|it| it.run == *run));
-        for named in named {
-            if self.tried.insert(named.run.clone()) {
-                self.runs.extend(follow(&named));
-            }
+        let there: BTreeSet<&str> = named.iter().map(|it| it.run.as_str()).collect();
+        self.tried.retain(|run| there.contains(run.as_str()));
+        self.late.retain(|run, _| there.contains(run.as_str()));
+        let mut holders = Holders::new(&self.runs);
+        for named in &named {
+            self.try_to_follow(named, &mut holders);
         }
         Ok(())
+    }
+
+    fn try_to_follow(&mut self, named: &Named, holders: &mut Holders) {
+        let late = self.late.get(&named.run);
+        let waits = late.is_some_and(|uid| holders.is_over(*uid));
+        if waits || self.tried.contains(&named.run) {
+            return;
+        }
+        match follow(named, holders) {
+            Some(Err(NotYet(uid))) => {
+                self.late.insert(named.run.clone(), uid);
+                return;
+            }
+            Some(Ok(run)) => {
+                *holders.followed.entry(run.uid).or_default() += 1;
+                self.runs.push(run);
+            }
+            None => {}
+        }
+        self.tried.insert(named.run.clone());
     }
 
     /// Waits until a run has lines, or `most` is over.
@@ -156,10 +182,10 @@ impl Followed {
     /// When the names cannot be read.
     pub fn look(most: Duration) -> anyhow::Result<LiveLook> {
         let mut followed = Followed::default();
-        followed.find()?;
         let deadline = Instant::now() + most;
         let mut look = LiveLook::default();
         loop {
+            followed.find()?;
             followed.runs.retain_mut(|run| {
                 run.fill();
                 look.states.extend(run.line().map(|line| FirstLine {
@@ -249,29 +275,107 @@ fn read_bare(stream: &Visitor, piece: &mut [u8]) -> io::Result<usize> {
 
 /// Connects to a run, where its socket is held by a process outside of all jails, of this user or, for root, of any; or by one of root's
 /// that makes it for this user. Such a process shows nobody else what it holds, but no other user listens as root.
-fn follow(named: &Named) -> Option<FollowedRun> {
+fn follow(named: &Named, holders: &mut Holders) -> Option<Result<FollowedRun, NotYet>> {
     let own = geteuid();
     let stream = connected(named)?;
     let peer = Peer::of(&stream)?;
     let is_root_s = peer.uid == 0 && !own.is_root();
     let is_ours = peer.is_own() || own.is_root() || is_root_s;
-    let is_held = is_root_s || peer.holds(named.inode);
-    if !is_ours || !peer.is_outside_of_jails() || !is_held {
+    if !is_ours || !peer.is_outside_of_jails() {
         return None;
+    }
+    if !is_root_s {
+        match holders.hold(peer, named.inode) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(later) => return Some(Err(later)),
+        }
     }
     let stream = match peer.is_own() || is_root_s {
         true => stream,
         false => as_user(Uid::from_raw(peer.uid), || connected(named))?,
     };
-    (Peer::of(&stream)? == peer).then(|| FollowedRun {
-        run: named.run.clone(),
-        uid: if is_root_s { own.as_raw() } else { peer.uid },
-        pid: peer.pid,
-        stream,
-        read: Vec::new(),
-        over: false,
-        is_known: !is_root_s,
+    (Peer::of(&stream)? == peer).then(|| {
+        Ok(FollowedRun {
+            run: named.run.clone(),
+            uid: if is_root_s { own.as_raw() } else { peer.uid },
+            pid: peer.pid,
+            stream,
+            read: Vec::new(),
+            over: false,
+            is_known: !is_root_s,
+        })
     })
+}
+
+/// A socket of this user's, which a later look is about.
+#[derive(Debug, PartialEq, Eq)]
+struct NotYet(u32);
+
+/// The processes whose descriptors were read in one look, each once: a process can have listening sockets by the hundred, and
+/// descriptors by the ten thousand.
+#[derive(Default)]
+struct Holders {
+    /// The inodes of the sockets of each process.
+    sockets: BTreeMap<u32, BTreeSet<u64>>,
+    /// The processes of which not all was read.
+    cut: BTreeSet<u32>,
+    /// The time that reading the descriptors of each user's processes took.
+    spent: BTreeMap<u32, Duration>,
+    /// The number of each user's runs that are followed.
+    followed: BTreeMap<u32, usize>,
+}
+
+impl Holders {
+    fn new(runs: &[FollowedRun]) -> Holders {
+        let mut holders = Holders::default();
+        for run in runs {
+            *holders.followed.entry(run.uid).or_default() += 1;
+        }
+        holders
+    }
+
+    /// True where no more of a user's names are looked at: nobody keeps the runs of others waiting, or takes all descriptors of this
+    /// process. Those of its own user have no bound.
+    fn is_over(&self, uid: u32) -> bool {
+        let spent = self.spent.get(&uid).is_some_and(|spent| *spent >= A_WHILE);
+        let full = self
+            .followed
+            .get(&uid)
+            .is_some_and(|runs| *runs >= OF_A_USER);
+        uid != geteuid().as_raw() && (spent || full)
+    }
+
+    /// Tells whether the process holds the socket.
+    fn hold(&mut self, peer: Peer, inode: u64) -> Result<bool, NotYet> {
+        if !self.sockets.contains_key(&peer.pid) {
+            if self.is_over(peer.uid) {
+                return Err(NotYet(peer.uid));
+            }
+            self.read(peer);
+        }
+        let is_held = self.sockets[&peer.pid].contains(&inode);
+        match is_held || !self.cut.contains(&peer.pid) {
+            true => Ok(is_held),
+            false => Err(NotYet(peer.uid)),
+        }
+    }
+
+    /// Reads what a process holds, as far as there is time for its user. The socket of a run is among the first.
+    fn read(&mut self, peer: Peer) {
+        let mut held = BTreeSet::new();
+        let spent = self.spent.get(&peer.uid).copied().unwrap_or_default();
+        let begin = Instant::now();
+        for inode in sockets_of(peer.pid) {
+            held.insert(inode);
+            if !peer.is_own() && spent + begin.elapsed() >= A_WHILE {
+                self.cut.insert(peer.pid);
+                break;
+            }
+        }
+        self.spent.insert(peer.uid, spent + begin.elapsed());
+        self.sockets.insert(peer.pid, held);
+    }
 }
 
 /// Does something as another user: a run answers its own alone, and cannot tell root from a stranger where it is in a user
@@ -352,6 +456,47 @@ Num       RefCount Protocol Flags    Type St Inode Path
         assert_eq!(named(&table)[0].group, Some(0x1f));
         let table = table.replace("/1f", "/1g");
         assert_eq!(named(&table), []);
+    }
+
+    #[test]
+    fn descriptors_of_a_process_are_read_once_in_a_look() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let inode = |of: &UnixStream| nix::sys::stat::fstat(of).unwrap().st_ino;
+        let peer = Peer::of(&one).unwrap();
+        let mut holders = Holders::default();
+        assert_eq!(holders.hold(peer, inode(&one)), Ok(true));
+        let (later, _its) = UnixStream::pair().unwrap();
+        assert_eq!(holders.hold(peer, inode(&other)), Ok(true));
+        assert_eq!(holders.hold(peer, inode(&later)), Ok(false), "read once");
+    }
+
+    /// As root follows the runs of others.
+    #[test]
+    fn a_user_has_a_while_of_each_look_and_so_has_the_next() {
+        let (socket, _other) = UnixStream::pair().unwrap();
+        let inode = nix::sys::stat::fstat(&socket).unwrap().st_ino;
+        let own = Peer::of(&socket).unwrap();
+        let stranger = Peer {
+            uid: own.uid + 1,
+            ..own
+        };
+        let mut holders = Holders::default();
+        holders.spent.insert(stranger.uid, A_WHILE);
+        assert_eq!(holders.hold(stranger, inode), Err(NotYet(stranger.uid)));
+        assert_eq!(holders.sockets.len(), 0, "nothing was read");
+        let next = Peer {
+            uid: own.uid + 2,
+            ..own
+        };
+        assert_eq!(holders.hold(next, inode), Ok(true), "the next one's");
+        let mut holders = Holders::default();
+        holders.followed.insert(stranger.uid, OF_A_USER);
+        assert_eq!(holders.hold(stranger, inode), Err(NotYet(stranger.uid)));
+        holders.followed.insert(own.uid, OF_A_USER);
+        assert_eq!(holders.hold(own, inode), Ok(true));
+        // What was cut off may hold it.
+        holders.cut.insert(own.pid);
+        assert_eq!(holders.hold(own, 0), Err(NotYet(own.uid)));
     }
 
     #[test]

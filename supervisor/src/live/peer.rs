@@ -39,15 +39,19 @@ impl Peer {
     /// True where it holds the socket that has the inode: a process that has only come by the number of one that is gone
     /// does not.
     pub fn holds(self, inode: u64) -> bool {
-        let wanted = format!("socket:[{inode}]");
-        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.pid));
-        let mut links = descriptors
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        links.any(|link| link.as_os_str() == wanted.as_str())
+        sockets_of(self.pid).any(|held| held == inode)
     }
+}
+
+/// The inodes of the sockets that a process holds, each read when it is asked for.
+pub fn sockets_of(pid: u32) -> impl Iterator<Item = u64> {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let entries = descriptors.into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let link = std::fs::read_link(entry.path()).ok()?;
+        let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        inode.parse().ok()
+    })
 }
 
 /// The ids in `/proc/PID/status`, proc_pid_status(5): `NSpid` has an id for each pid namespace, from that of /proc down.

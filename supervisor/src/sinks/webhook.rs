@@ -188,11 +188,11 @@ fn write_until(to: &mut dyn Connection, mut bytes: &[u8], deadline: Instant) -> 
     Ok(())
 }
 
-/// The status of the answer. Interim answers (1xx) are none, and nobody asked for one.
+/// The status of the answer, behind any interim ones, which a server may send unasked.
 fn status(from: &mut dyn Connection, deadline: Instant) -> Result<u16, SendError> {
     let mut answer = Vec::new();
     let mut part = [0; ANSWER];
-    while !answer.contains(&b'\n') && answer.len() < ANSWER {
+    while without_interim(&mut answer) && answer.len() < ANSWER {
         from.limit(left(deadline)?)?;
         match from.read(&mut part).map_err(in_time)? {
             0 => break,
@@ -204,6 +204,25 @@ fn status(from: &mut dyn Connection, deadline: Instant) -> Result<u16, SendError
         true => SendError::Again("it closed the connection without an answer".to_owned()),
         false => SendError::Again("its answer is no HTTP".to_owned()),
     })
+}
+
+/// Takes whole interim answers (1xx; RFC 9110, section 15.2) off the beginning. True until the first line of the last answer is there.
+fn without_interim(answer: &mut Vec<u8>) -> bool {
+    const SWITCHED: u16 = 101;
+    loop {
+        let Some(end) = answer.iter().position(|byte| *byte == b'\n') else {
+            return true;
+        };
+        let status = parse_status(&answer[..end]);
+        if !status.is_some_and(|it| (100..200).contains(&it) && it != SWITCHED) {
+            return false;
+        }
+        let lines = answer.windows(4);
+        let Some(empty) = lines.into_iter().position(|four| four == b"\r\n\r\n") else {
+            return true;
+        };
+        answer.drain(..empty + 4);
+    }
 }
 
 /// RFC 9112, section 4: `HTTP/1.1 200 OK`
@@ -256,6 +275,27 @@ mod tests {
         assert!(matches!(judge(503), Err(SendError::Again(_))));
         assert!(matches!(judge(302), Err(SendError::Refused(_))));
         assert!(matches!(judge(401), Err(SendError::Refused(_))));
+    }
+
+    #[test]
+    fn interim_answers_are_skipped_and_the_last_one_counts() {
+        let left = |answer: &str| {
+            let mut answer = answer.as_bytes().to_vec();
+            let waits = without_interim(&mut answer);
+            (String::from_utf8(answer).unwrap(), waits)
+        };
+        let said = |answer: &str, waits| (answer.to_owned(), waits);
+        let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+        let both = format!("HTTP/1.1 100 Continue\r\n\r\n{hints}");
+        assert_eq!(left(&both), said("", true));
+        let last = "HTTP/1.1 204 No Content\r\n";
+        assert_eq!(left(&format!("{both}{last}")), said(last, false));
+        assert_eq!(left("HTTP/1.1 100 C"), said("HTTP/1.1 100 C", true));
+        let cut = "HTTP/1.1 102 Processing\r\nA: b\r\n";
+        assert_eq!(left(cut), said(cut, true));
+        // No HTTP is spoken behind this one.
+        let switched = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
+        assert_eq!(left(switched), said(switched, false));
     }
 
     #[test]

@@ -86,3 +86,34 @@ while True:
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     end(stranger);
 }
+
+/// A process with many descriptors, and three hundred names of runs, each of which is to be looked for among them.
+#[test]
+fn a_stranger_s_names_keep_nobody_from_seeing_a_run() {
+    network_of_its_own();
+    let waiting = Waiting::start(Run::new(), "read x");
+    let named = stranger(
+        "
+import resource
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+most = min(most, 16000)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+opened = [os.dup(0) for _ in range(most - 400)]
+named = []
+for number in range(300):
+    name = socket.socket(socket.AF_UNIX)
+    name.bind(f'\\0turnkey/{number:x}-2b')
+    name.listen()
+    named.append(name)
+print('ready', flush=True)
+time.sleep(600)",
+    );
+    let begin = Instant::now();
+    let page = top();
+    let taken = begin.elapsed();
+    end(named);
+    waiting.end();
+    assert!(taken < SOON, "{taken:?}");
+    let runs = page["runs"].as_array().expect("a list");
+    assert_eq!(runs.len(), 1, "the run is seen: {page}");
+}

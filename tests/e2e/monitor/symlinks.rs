@@ -478,3 +478,26 @@ print(os.readlink('current'), sorted(os.listdir('c')), sorted(os.listdir('a')))"
     ran.expect(ran.stdout == expected, "the control: all is done");
     ran.expect(ran.violations().is_empty(), "nothing is told of it");
 }
+
+/// Makes a symlink and steps back, in a directory that stands behind ten thousand others in the kernel's list: looks for what is not
+/// there are in it, too, whoever made them.
+const FULL: &str = "import os
+os.makedirs('/workspace/n/old')
+open('/workspace/n/old/a', 'w').close()
+for number in range(10000):
+    os.path.exists(f'/workspace/n/{number}')
+os.symlink('testing', '/workspace/n/old/l')
+os.rename('/workspace/n/old/../old/a', '/workspace/n/old/b')
+print('lived on')";
+
+#[test]
+fn a_directory_full_of_looks_in_vain_makes_no_file_unknown() {
+    let kinds = [CHANGED, MADE].concat();
+    let run = Run::new().option("--cpu-time 60s");
+    let ran = run
+        .profile(&guards(&kinds, "/workspace/other"))
+        .python(FULL);
+    ran.expect_code(0);
+    ran.expect(ran.stdout.contains("lived on"), "nothing kills");
+    ran.expect(ran.violations().is_empty(), "nothing is told");
+}

@@ -36,7 +36,7 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
             is_any = true;
             printer.take(&run.run, line)
         })?;
-        over.iter().for_each(|run| printer.over(run));
+        printer.over(&over);
         if printer.reader_is_gone {
             break;
         }
@@ -50,6 +50,20 @@ pub fn events(arguments: &EventsArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// The line on runs whose end was not told.
+fn gone_untold(runs: &[&str]) -> Option<String> {
+    match runs {
+        [] => None,
+        [run] => Some(format!(
+            "run {run} was gone before it told its verdict: its last lines are lost"
+        )),
+        [run, others @ ..] => Some(format!(
+            "run {run} and {} more were gone before they told their verdicts: their last lines are lost",
+            others.len()
+        )),
+    }
+}
+
 struct Printer {
     filters: Filters,
     /// The profile of each run, which its first line tells.
@@ -60,13 +74,18 @@ struct Printer {
 }
 
 impl Printer {
-    /// Forgets a run, and says so where its end was not told: it was killed, or did not wait for this process.
-    fn over(&mut self, run: &str) {
-        self.profiles.remove(run);
-        if !self.judged.remove(run) {
-            output::line(&format!(
-                "run {run} was gone before it told its verdict: its last lines are lost"
-            ));
+    /// Forgets runs, and says so where an end was not told: that run was killed, or did not wait for this process. Of many at once the
+    /// first is named: a process can make names by the hundred, and be gone.
+    fn over(&mut self, runs: &[String]) {
+        let mut gone = Vec::new();
+        for run in runs {
+            self.profiles.remove(run);
+            if !self.judged.remove(run) {
+                gone.push(run.as_str());
+            }
+        }
+        if let Some(told) = gone_untold(&gone) {
+            output::line(&told);
         }
     }
 

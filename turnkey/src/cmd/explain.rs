@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use anyhow::Context;
 use turnkey_jailer::Plan;
 use turnkey_jailer::rootless::RootlessError;
+use turnkey_policy::Policy;
 
 use crate::cli::ExplainArguments;
 use crate::cmd::run;
@@ -42,6 +43,11 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     // reach, what is shown is the run of one who has them, and this is said.
     let entered = enter();
     let policy = run::load(&arguments.profile, &arguments.overrides)?;
+    if let Some(question) = &question
+        && policy.makes_no_jail()
+    {
+        return answer_without_jail(&policy, question, arguments.json);
+    }
     let mut command = arguments.command.clone();
     let directory = arguments.directory.chosen()?;
     let strictness = arguments.strictness.chosen();
@@ -60,7 +66,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let view = PlanView::new(&plan);
     let page = match question {
         Some(question) => {
-            let decision = ExplainedDecision::new(&plan.policy, &question, view.tree);
+            let decision = ExplainedDecision::new(&plan.policy, &question, Some(view.tree));
             output::rendered(&decision, arguments.json, answer::write)
         }
         None => output::rendered(&view, arguments.json, text::write),
@@ -76,6 +82,19 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     if let Err(error) = entered.privileges() {
         output::lines(&not_this_caller(error));
     }
+    Ok(0)
+}
+
+/// Answers a question about the rules of `turnkey attach`, which makes no jail.
+fn answer_without_jail(
+    policy: &Policy,
+    question: &ExplainQuestion,
+    json: bool,
+) -> Result<u8, Failure> {
+    let decision = ExplainedDecision::new(policy, question, None);
+    output::rendered(&decision, json, answer::write)
+        .and_then(|page| output::page(&page))
+        .context("could not write the answer")?;
     Ok(0)
 }
 

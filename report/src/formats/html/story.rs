@@ -46,8 +46,8 @@ fn on_host(report: &Report) -> Option<Markup> {
 
 fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
     let attempts: Vec<&Violation> = finding.violations(report).collect();
-    let headline = match attempts.first() {
-        Some(first) => terminal::headline(first),
+    let headline = match Finding::gravest(&attempts) {
+        Some(gravest) => terminal::headline(gravest),
         None => title(finding).to_owned(),
     };
     let technique = finding.technique.as_deref();

@@ -131,6 +131,36 @@ fn what_cannot_be_allowed_or_is_critical_is_a_comment() {
     assert!(text.contains(said), "{text}");
 }
 
+/// A service is told of until a rule allows it; of a run, what was done there is nothing to allow.
+#[test]
+fn what_an_attachment_was_told_of_is_allowed_by_its_rule() {
+    let logged = |value: &mut serde_json::Value| {
+        let row = &mut value["violations"][0];
+        row["action"] = "log".into();
+        row["severity"] = "high".into();
+        row["stopped_by"] = serde_json::Value::Null;
+        row["advice"] = RULE.replace("untrusted", "container").into();
+    };
+    let run = document(&golden("shadow_read_under_enforce", logged));
+    assert!(!run.contains("[[rule]]"), "{run}");
+    let text = document(&golden("shadow_read_under_enforce", |value| {
+        logged(value);
+        value["profile"]["name"] = "container".into();
+        value["command"] = serde_json::json!([]);
+        value["attached"] = serde_json::json!({
+            "group": "/web.slice", "since": "2026-11-28T01:02:03.000000Z", "seconds": 1.0, "found": [], "found_count": 0,
+            "groups_below": 0, "not_given": [],
+        });
+    }));
+    let policy = loaded(&text);
+    let id = "suggested-allow-shell-startup";
+    assert!(policy.rules.iter().any(|rule| rule.id == id), "{text}");
+    assert!(policy.makes_no_jail(), "it is for an attachment: {text}");
+    let first = "# What the group `/web.slice` was told of, or refused, allowed. Take out";
+    assert!(text.starts_with(first), "{text}");
+    assert!(!text.contains("``"), "{text}");
+}
+
 #[test]
 fn a_path_that_was_escaped_or_redacted_is_left_to_a_person() {
     for path in [r"/srv/a\n[[rule]]", "/srv/[redacted: github-token]"] {

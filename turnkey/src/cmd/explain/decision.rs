@@ -49,6 +49,9 @@ pub struct ExplainedDecision {
     /// The row of the jail's tree that holds the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRow>,
+    /// False where there is no jail, as the rules are for processes that others started.
+    #[serde(skip)]
+    has_tree: bool,
 }
 
 /// One access, one address, or an attempt that has none.
@@ -85,8 +88,8 @@ pub struct RankReason {
 }
 
 impl ExplainedDecision {
-    /// Asks the rules as a run does, and looks where in the tree the path lies.
-    pub fn new(policy: &Policy, question: &ExplainQuestion, tree: Vec<TreeRow>) -> Self {
+    /// Asks the rules as a run does, and looks where in the tree of the jail the path lies, if there is one.
+    pub fn new(policy: &Policy, question: &ExplainQuestion, tree: Option<Vec<TreeRow>>) -> Self {
         let rules = &policy.rules;
         // The file that is there when the run begins is the one that is meant.
         let was: Vec<&[u8]> = question.path.as_deref().into_iter().collect();
@@ -106,10 +109,12 @@ impl ExplainedDecision {
             asked: asked(policy, question),
             same_file: decide_same_file(rules, &attempt).map(|index| shown(&rule(index).id)),
             silent: silent(rules, &attempt),
+            has_tree: tree.is_some(),
             tree: question
                 .path
                 .as_deref()
-                .and_then(|path| holding(tree, path)),
+                .zip(tree)
+                .and_then(|(path, tree)| holding(tree, path)),
         }
     }
 }
@@ -139,7 +144,7 @@ impl ExplainedDecision {
 
     /// True when the question is about a path of the jail's tree; a memory file lies outside.
     pub fn is_in_the_tree(&self) -> bool {
-        self.path.as_ref().is_some_and(|path| path.starts_with('/'))
+        self.has_tree && self.path.as_ref().is_some_and(|path| path.starts_with('/'))
     }
 }
 

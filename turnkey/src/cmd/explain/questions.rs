@@ -116,7 +116,7 @@ fn asked(policy: &Policy, line: &str) -> String {
         .expect("a question")
         .expect("it asks something");
     let tree = PlanView::new(&plan(policy, &host(), &["tool"])).tree;
-    let decision = ExplainedDecision::new(policy, &question, tree);
+    let decision = ExplainedDecision::new(policy, &question, Some(tree));
     let text = rendered(&decision, false, answer::write).expect("memory takes it");
     String::from_utf8(text).expect("the page is text")
 }
@@ -165,7 +165,7 @@ fn for_programs() {
     let question = question("--path /srv/app/config")
         .expect("right")
         .expect("asked");
-    let decision = ExplainedDecision::new(&policy(""), &question, Vec::new());
+    let decision = ExplainedDecision::new(&policy(""), &question, Some(Vec::new()));
     let json = rendered(&decision, true, answer::write).expect("memory takes it");
     insta::assert_snapshot!("for_programs", String::from_utf8(json).expect("text"));
 }
@@ -196,4 +196,29 @@ fn what_does_not_go_together_is_refused() {
         })
         .collect();
     insta::assert_snapshot!("refused", told);
+}
+
+/// Advice of an attachment asks this of its profile, which makes no jail.
+#[test]
+fn a_profile_for_attachments_answers_as_well() {
+    for profile in ["container", "service", "runner"] {
+        let mut command = vec!["turnkey", "explain", profile];
+        command.extend(["--on", "open", "--path", "/etc/shadow"]);
+        let TurnkeyCommand::Explain(arguments) = CommandLine::try_parse_from(command)
+            .expect("a question")
+            .command
+        else {
+            panic!("`explain` explains")
+        };
+        assert_eq!(super::explain(&arguments).expect("an answer"), 0);
+        let policy = crate::cmd::run::load(&arguments.profile, &arguments.overrides);
+        let policy = policy.expect("it is shipped");
+        let question = ExplainQuestion::new(&arguments.question).expect("a question");
+        let question = question.expect("it asks something");
+        let decision = ExplainedDecision::new(&policy, &question, None);
+        let text = rendered(&decision, false, answer::write).expect("memory takes it");
+        let text = String::from_utf8(text).expect("the page is text");
+        assert!(text.contains("credential-file"), "{text}");
+        assert!(!text.contains("jail"), "{text}");
+    }
 }
