@@ -88,7 +88,7 @@ impl Step {
         }
     }
 
-    /// What was done, where the kernel did it, and what was tried, where it did not: of what a file system, a permission or a rule has
+    /// A step in the words for what was done, where the kernel did it, or for what was tried: of what a file system, a permission or a rule has
     /// refused nobody may read that it happened.
     fn by_outcome(act: &ObservedAct<'_>, (done, tried): Verb, parts: &[&[u8]]) -> Self {
         let verb = if act.is_done() { done } else { tried };

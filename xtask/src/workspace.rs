@@ -40,7 +40,7 @@ pub fn build_quick(parts: Parts) -> Result<PathBuf> {
 /// The extent of the command that is compiled.
 #[derive(Clone, Copy)]
 pub enum Parts {
-    /// Everything.
+    /// The command with all of its parts.
     All,
     /// The command without `turnkey scan` and `run --scan`, whose parser is a fifth of the work.
     WithoutScan,
