@@ -194,6 +194,11 @@ for name in os.listdir('.'):
     let ran = home(Run::new()).shell("for f in *; do mv $f $f.locked; done");
     is_named(&ran, "mass-change");
     is_named(&home(Run::new()).shell("rm -rf ./*"), "mass-change");
+    // Nobody reads what is emptied, and a new mode empties nothing.
+    let ran = home(Run::new()).shell("for f in *; do : > $f; done");
+    is_named(&ran, "mass-change");
+    let ran = home(Run::new()).shell("chmod 600 *");
+    ran.expect(named(&ran).is_empty(), "files of one content, as they were");
 }
 
 #[test]

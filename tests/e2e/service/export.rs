@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use turnkey_tests::{Ran, Run, SERVED, Service, eventually, hand_over, scratch};
@@ -134,17 +134,10 @@ print('asked', flush=True)
     )
 }
 
-/// Somebody else's service that goes by who sends: it prints whom it hears.
-const GOES_BY_WHO_SENDS: &str = "import socket, struct, sys
-place = sys.argv[1]
-server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-server.bind(place); server.listen()
-server.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-import os; os.chmod(place, 0o777)
-print('there', flush=True)
-heard = set()
-line, _ = server.accept()
+/// Has a service answer on its `line`, until that ends, and print the users that it heard.
+const ANSWERS: &str = "
 line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1); line.settimeout(10)
+heard = set()
 while True:
     try: data, beside, _, _ = line.recvmsg(9999, 999)
     except ConnectionResetError: break
@@ -153,18 +146,48 @@ while True:
     line.send(b'\\x01')
 print(sorted(heard))";
 
+/// Somebody else's service, in Python.
+struct OtherService(Child);
+
+impl OtherService {
+    /// Starts one that gets its line as `accepts` says, and waits until it listens at the path.
+    fn start(accepts: &str, at: &Path) -> OtherService {
+        let mut other = Command::new("python3");
+        other.args(["-c", &format!("{accepts}{ANSWERS}")]).arg(at);
+        let other = other
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 is here");
+        eventually("it listens", || at.exists());
+        OtherService(other)
+    }
+
+    /// The output of one that has lost its line.
+    fn heard(mut self) -> String {
+        let mut told = String::new();
+        let heard = self.0.stdout.as_mut().expect("a pipe");
+        std::io::Read::read_to_string(heard, &mut told).expect("it prints text");
+        self.0.wait().expect("it ends");
+        told
+    }
+}
+
+/// Somebody else's service that goes by who sends: it prints whom it hears.
+const GOES_BY_WHO_SENDS: &str = "import socket, struct, sys
+place = sys.argv[1]
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.bind(place); server.listen()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+import os; os.chmod(place, 0o777)
+print('there', flush=True)
+line, _ = server.accept()";
+
 #[test]
 fn no_other_user_s_service_hears_root_by_an_export() {
     let service = Service::start("");
     let place = own();
     let to = place.path().join("other");
-    let mut other = std::process::Command::new("python3")
-        .args(["-c", GOES_BY_WHO_SENDS])
-        .arg(&to)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    eventually("it listens", || to.exists());
+    let other = OtherService::start(GOES_BY_WHO_SENDS, &to);
     let program = format!(
         "
 its = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -176,12 +199,11 @@ print(run(came, words)); its.close()",
         to = to.display()
     );
     assert_eq!(talks(&service, place.path(), &program), "400");
-    let mut told = String::new();
-    let heard = other.stdout.as_mut().unwrap();
-    std::io::Read::read_to_string(heard, &mut told).unwrap();
-    other.wait().unwrap();
     // The control: it hears the caller, who connected, by its own user.
-    assert_eq!(told, format!("there\n[{}]\n", turnkey_tests::SERVED));
+    assert_eq!(
+        other.heard(),
+        format!("there\n[{}]\n", turnkey_tests::SERVED)
+    );
 }
 
 /// The same service, for a connection that somebody passes on to it.
@@ -191,29 +213,14 @@ server.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); server.listen()
 print('there', flush=True)
 line, _ = server.accept()
 _, given, _, _ = socket.recv_fds(line, 9, 1)
-line = socket.socket(fileno=given[0]); line.settimeout(10)
-line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-heard = set()
-while True:
-    try: data, beside, _, _ = line.recvmsg(9999, 999)
-    except ConnectionResetError: break
-    if not data: break
-    heard |= {struct.unpack('3i', one[2])[1] for one in beside}
-    line.send(b'\\x01')
-print(sorted(heard))";
+line = socket.socket(fileno=given[0])";
 
 #[test]
 fn who_is_passed_the_connection_of_an_export_hears_its_caller() {
     let service = Service::start("");
     let place = own();
     let to = place.path().join("other");
-    let mut other = std::process::Command::new("python3")
-        .args(["-c", IS_GIVEN_A_CONNECTION])
-        .arg(&to)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    eventually("it listens", || to.exists());
+    let other = OtherService::start(IS_GIVEN_A_CONNECTION, &to);
     let program = format!(
         "
 own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -226,11 +233,10 @@ print(run(came, words)); its.close()",
         to = to.display()
     );
     assert_eq!(talks(&service, place.path(), &program), "ended");
-    let mut told = String::new();
-    let heard = other.stdout.as_mut().unwrap();
-    std::io::Read::read_to_string(heard, &mut told).unwrap();
-    other.wait().unwrap();
-    assert_eq!(told, format!("there\n[{}]\n", turnkey_tests::SERVED));
+    assert_eq!(
+        other.heard(),
+        format!("there\n[{}]\n", turnkey_tests::SERVED)
+    );
 }
 
 #[test]
