@@ -2,7 +2,7 @@
 //! a raw device, the root of another process, or the socket of a container engine was wanted.
 //!
 //! Event loops try `io_uring` when they start and go on without, so that alone is none; so is a process
-//! that lets itself be traced, or has its children traced, which every debugger does.
+//! that lets itself be traced, or traces what it started, which every debugger does.
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
@@ -41,7 +41,9 @@ impl Detector for Escape {
         tell: &mut dyn FnMut(Sighting),
     ) {
         let step = match &act.what {
-            Operation::Called { name, on, args } if reaches_out(name, *on, args) => {
+            Operation::Called { name, on, args }
+                if reaches_out(name, *on, args) && !traces_own(act, state) =>
+            {
                 Step::from_event(act.event, &[b"called ", name.as_bytes()])
             }
             Operation::Opened(opened) if passes_every_directory(opened) => {
@@ -72,6 +74,20 @@ fn passes_every_directory(opened: &Opened<'_>) -> bool {
         .iter()
         .any(|place| opened.path.starts_with(place));
     opened.by_handle && !opened.nameless && !of_the_kernel
+}
+
+/// True for ptrace(2) of a process that comes from the caller, as a debugger's or a tracer's does: it gets by it what is its own.
+fn traces_own(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let Operation::Called {
+        on: Some(AttemptKind::Ptrace),
+        args: [_, process, _],
+        ..
+    } = &act.what
+    else {
+        return false;
+    };
+    let process = u32::try_from(*process);
+    process.is_ok_and(|process| state.comes_from(process, &act.event.task))
 }
 
 fn reaches_out(name: &str, on: Option<AttemptKind>, args: &[u64; 3]) -> bool {

@@ -1,13 +1,14 @@
 //! Process killing: a program was started whose purpose is to end processes by name or all at once; or
 //! every process was signalled at once, or the jail's init, by kill(2).
 //!
-//! `kill` with the number of a process is what scripts do with their own children. Nobody in a jail has
+//! `kill` with the number of a process is what scripts do with their own children, and some name them: a name that one of the run's own
+//! processes has, and none that the caller comes from, means that one. Nobody in a jail has
 //! started its init, and who goes through the list of processes comes to it first.
 
 use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
-use super::process_state::{ProcessState, base_name};
+use super::process_state::{ObservedProcess, ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 const BY_NAME: &[&str] = &["pkill", "killall", "killall5", "xkill", "skill"];
@@ -36,9 +37,16 @@ const OWN: &[&[u8]] = &[
 pub struct Killing;
 
 impl Detector for Killing {
-    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let what = match &act.what {
-            Operation::Executed { file, argv, .. } if ends_others(&file.path, argv) => {
+            Operation::Executed { file, argv, .. }
+                if ends_others(&file.path, argv) && !means_own(act, argv, state) =>
+            {
                 [b"ran ", &argv.join(&b' ')[..]].concat()
             }
             Operation::Called {
@@ -63,6 +71,29 @@ fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {
     let by_name = BY_NAME.iter().any(|one| one.as_bytes() == name);
     let is_own = || argv.iter().skip(1).any(|one| OWN.contains(&&one[..]));
     by_name && !is_own() || name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1")
+}
+
+/// True when each name that is given is that of a process of the run, which the caller does not come from: a script's own worker.
+fn means_own(act: &ObservedAct<'_>, argv: &[Vec<u8>], state: &ProcessState) -> bool {
+    let words = argv.iter().skip(1).filter(|word| !word.starts_with(b"-"));
+    let names: Vec<Vec<u8>> = words.map(|word| plain(word)).collect();
+    let task = &act.event.task;
+    let is_called = |process: &ObservedProcess, name: &[u8]| {
+        let line = [&process.exe, &process.argv.join(&b' ')[..]].join(&b' ');
+        line.windows(name.len().max(1)).any(|part| part == name)
+    };
+    let is_own = |name: &Vec<u8>| {
+        // The one that acts is called by all of them, and its shell may be.
+        let mut above = state.ancestry(task).skip(1);
+        state.others(task).any(|one| is_called(one, name)) && !above.any(|one| is_called(one, name))
+    };
+    !names.is_empty() && names.iter().all(is_own)
+}
+
+/// A pattern without what only a regular expression has, as `[w]orker`, which does not find itself.
+fn plain(pattern: &[u8]) -> Vec<u8> {
+    let bytes = pattern.iter().copied();
+    bytes.filter(|byte| !b"[]^$\\".contains(byte)).collect()
 }
 
 /// The kernel reads a process id as an `int`: the lower half of the register.

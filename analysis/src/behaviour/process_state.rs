@@ -36,6 +36,12 @@ pub struct ObservedProcess {
     pub network: Option<Vec<u8>>,
     /// The peer that it spoke to first, wherever that is, or the port of its own at which it waits; in words.
     pub talks: Option<Vec<u8>>,
+    /// It opened the list of all processes.
+    pub lists_processes: bool,
+    /// The process that forked it, by the same key, where that was seen.
+    pub parent: Option<(u32, u64)>,
+    /// Its number in the jail.
+    pub jail_pid: u32,
     /// Forks since a program was started, from parent to child.
     pub generations: usize,
     /// The C library in it has looked up where names come from, as it does before it opens a list of them.
@@ -76,6 +82,41 @@ impl ProcessState {
     /// The facts known of the process that acts.
     pub fn process(&self, task: &Task) -> Option<&ObservedProcess> {
         self.processes.get(&(task.pid, task.start_ns))
+    }
+
+    /// The remembered processes that are neither the one that acts nor one that it comes from.
+    pub fn others(&self, task: &Task) -> impl Iterator<Item = &ObservedProcess> {
+        let line: Vec<(u32, u64)> = self.line(task).map(|(key, _)| key).collect();
+        let processes = self.processes.iter();
+        processes
+            .filter(move |(key, _)| !line.contains(key))
+            .map(|(_, process)| process)
+    }
+
+    /// The process that acts and those that it comes from, as far as they are remembered.
+    pub fn ancestry(&self, task: &Task) -> impl Iterator<Item = &ObservedProcess> {
+        self.line(task).map(|(_, process)| process)
+    }
+
+    fn line(&self, task: &Task) -> impl Iterator<Item = ((u32, u64), &ObservedProcess)> {
+        let keyed = |key: (u32, u64)| Some((key, self.processes.get(&key)?));
+        std::iter::successors(keyed((task.pid, task.start_ns)), move |(_, process)| {
+            keyed(process.parent?)
+        })
+        .take(PROCESSES)
+    }
+
+    /// True for a process of this number in the jail that comes from the one that acts.
+    pub fn comes_from(&self, jail_pid: u32, task: &Task) -> bool {
+        let key = (task.pid, task.start_ns);
+        let is_it = |process: &ObservedProcess| process.jail_pid == jail_pid;
+        let from = |process: &ObservedProcess| {
+            let above = std::iter::successors(process.parent, |key| {
+                self.processes.get(key).and_then(|parent| parent.parent)
+            });
+            above.take(PROCESSES).any(|one| one == key)
+        };
+        self.processes.values().any(|one| is_it(one) && from(one))
     }
 
     /// True when the run made this file, as far as it was seen.
@@ -179,6 +220,7 @@ impl ProcessState {
             process.script = script.as_deref().map(<[u8]>::to_vec);
             process.argv = argv.to_vec();
             process.asks_names = false;
+            process.lists_processes = false;
             process.generations = 0;
         }
     }
@@ -191,6 +233,12 @@ impl ProcessState {
                 let key = (act.event.task.pid, act.event.task.start_ns);
                 if let Some(process) = self.entry(key) {
                     process.asks_names = true;
+                }
+            }
+            Operation::Opened(opened) if opened.done() && &*opened.path == b"/proc" => {
+                let key = (act.event.task.pid, act.event.task.start_ns);
+                if let Some(process) = self.entry(key) {
+                    process.lists_processes = true;
                 }
             }
             Operation::Opened(opened)
@@ -233,12 +281,14 @@ impl ProcessState {
         match &event.kind {
             Kind::Fork {
                 child_pid,
+                child_jail_pid,
                 child_start_ns,
-                ..
             } => {
                 let parent = self.processes.get(&key).cloned().unwrap_or_default();
                 if let Some(child) = self.entry((*child_pid, *child_start_ns)) {
                     *child = parent;
+                    child.parent = Some(key);
+                    child.jail_pid = *child_jail_pid;
                     child.generations += 1;
                 }
             }
