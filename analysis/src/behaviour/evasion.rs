@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
+use super::accounts::is_installed;
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::is_interpreter;
 use super::process_state::{ObservedProcess, ProcessState};
@@ -49,7 +50,11 @@ impl Detector for Evasion {
                     tell(Sighting::new(Behaviour::Evasion, vec![step]));
                 }
             }
-            Operation::Opened(opened) if !self.told && state.traits(&opened.path).probes => {
+            Operation::Opened(opened)
+                if !self.told
+                    && state.traits(&opened.path).probes
+                    && !lists_processes(act, &opened.path, state) =>
+            {
                 let step = Step::from_event(
                     act.event,
                     &[b"looked for a jail or a virtual machine in ", &opened.path],
@@ -73,6 +78,15 @@ impl Detector for Evasion {
             ));
         }
     }
+}
+
+/// True for an installed program that looks at each process, the first among them, as ps(1) and pgrep(1) do.
+fn lists_processes(act: &ObservedAct<'_>, path: &[u8], state: &ProcessState) -> bool {
+    let process = state.process(&act.event.task);
+    let is_program =
+        |process: &ObservedProcess| is_installed(&process.exe) && !is_interpreter(&process.exe);
+    path.starts_with(b"/proc/1/")
+        && process.is_some_and(|one| one.lists_processes && is_program(one))
 }
 
 /// True when an interpreter was started with this file: `python3 name`, the first argument that is
