@@ -16,6 +16,7 @@ mod evasion;
 mod exfiltration;
 mod exhaustion;
 mod fileless;
+mod history;
 mod injection;
 mod interpreter;
 mod killing;
@@ -164,6 +165,7 @@ impl BehaviourEngine {
                 Box::new(exhaustion::Exhaustion::default()),
                 Box::new(evasion::Evasion::default()),
                 Box::new(killing::Killing),
+                Box::new(history::Histories::default()),
                 Box::new(purpose::Purposes::default()),
                 Box::new(ransom::Ransom::default()),
                 Box::new(injection::Injection::default()),

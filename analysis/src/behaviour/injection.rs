@@ -2,6 +2,8 @@
 //! `LD_PRELOAD` and `LD_LIBRARY_PATH` have it; or the list of preloaded libraries, or the code of a
 //! package of Python or Node that was there already, was written to by something that is no installer.
 //!
+//! So does a program in a home's own directory of programs that is called as one of the system, which PATH finds first.
+//!
 //! A program of the workspace finds libraries beside itself, which is how it was built.
 //!
 //! And the memory of another process: who opens it for writing injects, who opens it for reading is after what is kept there. A
@@ -9,12 +11,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use turnkey_policy::Behaviour;
+use turnkey_policy::{AttemptKind, Behaviour, WORKSPACE};
 
 use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::interpreter::installs;
 use super::path_classes::is_system;
-use super::process_state::ProcessState;
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, OPENED, Sighting, Step, Verb};
 
 /// Processes that are remembered between their start and their first library.
@@ -24,6 +26,54 @@ const TOLD: usize = 256;
 
 /// Directories of installed packages.
 const PACKAGES: &[&[u8]] = &[b"/site-packages/", b"/dist-packages/", b"/node_modules/"];
+
+/// Directories of a person's programs, which a search of PATH comes to before those of the system. The jail's home is a project's
+/// directory, too, whose `bin` is nobody's PATH.
+const OWN_PROGRAMS: &[&[u8]] = &[b"/.local/bin/", b"/bin/"];
+const OWN_PROGRAMS_HERE: &[u8] = b"/.local/bin/";
+
+/// Programs that are given passwords, keys or code to guard, and those that any script calls.
+const MIMICKED: &[&str] = &[
+    "apt",
+    "aws",
+    "bash",
+    "cat",
+    "cp",
+    "curl",
+    "docker",
+    "doas",
+    "gcloud",
+    "git",
+    "gpg",
+    "gpg2",
+    "grep",
+    "kinit",
+    "kubectl",
+    "login",
+    "ls",
+    "mount",
+    "mv",
+    "mysql",
+    "netstat",
+    "openssl",
+    "passwd",
+    "ping",
+    "pkexec",
+    "ps",
+    "psql",
+    "rm",
+    "rsync",
+    "scp",
+    "sftp",
+    "sh",
+    "ssh",
+    "ssh-add",
+    "sshd",
+    "su",
+    "sudo",
+    "systemctl",
+    "wget",
+];
 
 /// Endings of what is code in them; the manifest of a package of Node names the programs that its installation runs.
 const CODE: &[&[u8]] = &[
@@ -67,6 +117,18 @@ impl Detector for Injection {
                 }
                 memory(act, opened, tell);
                 self.write(act, opened, state, tell);
+            }
+            Operation::Changed {
+                on: AttemptKind::Rename | AttemptKind::Link | AttemptKind::Symlink,
+                path,
+                new,
+                outcome,
+                ..
+            } if outcome.is_attempt() => {
+                let path = new.as_ref().unwrap_or(path);
+                if mimics(path) {
+                    self.tell_of(act, path, tell);
+                }
             }
             _ => {}
         }
@@ -144,12 +206,33 @@ impl Injection {
             || !opened.truncates && !state.made(&opened.path);
         let own = state.made_environment_of(&opened.path) || is_among_new(&opened.path, state);
         let injects = state.traits(&opened.path).library
+            || mimics(&opened.path)
             || package && code && theirs && !own && !installs(act, state);
-        if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
-            let step = Step::by_outcome(act, WROTE_INTO, &[&opened.path]);
+        if injects {
+            self.tell_of(act, &opened.path, tell);
+        }
+    }
+
+    fn tell_of(&mut self, act: &ObservedAct<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
+            let step = Step::by_outcome(act, WROTE_INTO, &[path]);
             tell(Sighting::new(Behaviour::Injection, vec![step]));
         }
     }
+}
+
+/// True for a program of a home that is called as one of the system, so that whoever types its name starts this one.
+fn mimics(path: &[u8]) -> bool {
+    let name = base_name(path);
+    let directory = &path[..path.len() - name.len()];
+    let is_home = |rest: &[u8]| {
+        let home = rest.strip_prefix(b"/home/");
+        rest == b"/root" || home.is_some_and(|user| !user.is_empty() && !user.contains(&b'/'))
+    };
+    let mut places = OWN_PROGRAMS.iter();
+    let is_own = places.any(|place| directory.strip_suffix(*place).is_some_and(is_home));
+    let is_here = directory.strip_suffix(OWN_PROGRAMS_HERE) == Some(WORKSPACE.as_bytes());
+    (is_own || is_here) && MIMICKED.iter().any(|one| one.as_bytes() == name)
 }
 
 /// True for a package in a directory of packages that the run has made, as a copy of a project has.

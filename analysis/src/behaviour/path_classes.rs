@@ -27,6 +27,8 @@ pub struct Traits {
     pub library: bool,
     /// True for the socket of an agent that holds secrets for a person.
     pub agent: bool,
+    /// True for a list of what a person typed.
+    pub history: bool,
 }
 
 /// The access that it takes to reach past a jail with a file.
@@ -149,6 +151,17 @@ const AGENTS: &[&str] = &[
     "**/.gnupg/S.*",
 ];
 
+/// The occasion on which a service runs what a repository tells it to, with that service's secrets.
+pub const PIPELINE: &str = "the next run of a pipeline";
+
+const PIPELINES: &[&str] = &[
+    "**/.{github,gitea,forgejo}/{workflows,actions}/**",
+    "**/.{circleci,buildkite}/*.{yml,yaml}",
+    "**/.{gitlab-ci,travis,drone,appveyor,cirrus}.{yml,yaml}",
+    "**/{azure,bitbucket}-pipelines.{yml,yaml}",
+    "**/{Jenkinsfile,.pre-commit-config.yaml}",
+];
+
 /// Occasions on which files run later by themselves, and where those are written.
 pub const STARTUPS: &[(&str, &[&str])] = &[
     (
@@ -184,6 +197,8 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
             "/etc/sudoers.d/*",
         ],
     ),
+    ("a connection of SSH", &["**/.ssh/config"]),
+    (PIPELINE, PIPELINES),
     (
         "the start of Python",
         &[
@@ -254,6 +269,9 @@ const OPENED_OUTSIDE: &[&str] = &[
     "{/run,/var/run}/user/*/{bus,systemd/private,docker.sock,podman/podman.sock}",
 ];
 
+/// Lists of what a person typed into shells, interpreters and clients, which they write themselves.
+const HISTORIES: &[&str] = &["**/.*_history", "**/.local/share/fish/fish_history"];
+
 /// Files in which programs find code of others.
 const LIBRARIES: &[&str] = &["/etc/ld.so.preload"];
 
@@ -265,6 +283,7 @@ struct Table {
     outside: Vec<(Reach, Glob)>,
     libraries: Vec<Glob>,
     agents: Vec<Glob>,
+    histories: Vec<Glob>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
@@ -283,6 +302,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
         .collect(),
     libraries: globs(LIBRARIES),
     agents: globs(AGENTS),
+    histories: globs(HISTORIES),
 });
 
 /// A test parses every one of them.
@@ -339,7 +359,15 @@ const BEGINNINGS: &[&[u8]] = &[
 ];
 
 /// Endings of the others, where they name nothing hidden.
-const ENDINGS: &[&[u8]] = &[b".kdbx", b".pth", b"customize.py", b"/release_agent"];
+const ENDINGS: &[&[u8]] = &[
+    b".kdbx",
+    b".pth",
+    b"customize.py",
+    b"/release_agent",
+    b"-pipelines.yml",
+    b"-pipelines.yaml",
+    b"/Jenkinsfile",
+];
 
 /// True when the table can have anything to say. Nearly all paths of a program are done with here:
 /// under a flood of names the table would cost more than all the rest.
@@ -366,6 +394,7 @@ fn look_up(path: &[u8]) -> Traits {
         outside: outside.map(|(reach, _)| *reach),
         library: any(&table.libraries),
         agent: any(&table.agents),
+        history: any(&table.histories),
     }
 }
 

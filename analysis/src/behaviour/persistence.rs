@@ -14,7 +14,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
 use super::interpreter::installs;
-use super::path_classes::is_in_any;
+use super::path_classes::{PIPELINE, is_in_any};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step, Verb};
 
@@ -120,7 +120,9 @@ impl Detector for Persistence {
         if path.ends_with(b".pth") && (installs(act, state) || state.made_environment_of(path)) {
             return;
         }
-        if is_of_a_new_repository(path, act, state) {
+        // Who begins a project writes what it runs, too.
+        let is_new = startup == PIPELINE && !state.found(path);
+        if is_new || is_of_a_new_repository(path, act, state) {
             return;
         }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {

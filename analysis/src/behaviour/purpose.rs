@@ -11,7 +11,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, OPENED, Sighting, Step};
+use super::{Detector, OPENED, Sighting, Step, Verb};
 
 /// Programs that have no other purpose.
 const ALWAYS: &[(Behaviour, &[&str])] = &[
@@ -182,6 +182,16 @@ const SETTINGS: &[&str] = &[
     "swapon",
 ];
 
+/// Actions of syslog(2) that clear what was told: `SYSLOG_ACTION_READ_CLEAR` and `SYSLOG_ACTION_CLEAR`.
+const CLEARS: &[u64] = &[4, 5];
+
+/// The rights of others than the owner and the group, by inode(7).
+const OTHERS: u32 = 0o007;
+const GAVE_AWAY: Verb = (
+    "gave everybody a right to a secret: ",
+    "tried to give everybody a right to a secret: ",
+);
+
 /// Devices that show what a person does, by the beginning of their path.
 const DEVICES: &[&[u8]] = &[
     b"/dev/fb",
@@ -198,7 +208,12 @@ pub struct Purposes {
 }
 
 impl Detector for Purposes {
-    fn observe(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let (behaviour, step) = match &act.what {
             Operation::Executed { file, argv, .. } => {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
@@ -220,6 +235,26 @@ impl Detector for Purposes {
                 Behaviour::SystemChange,
                 Step::from_event(act.event, &[b"called ", name.as_bytes()]),
             ),
+            Operation::Called {
+                name: "syslog",
+                args: [action, ..],
+                ..
+            } if CLEARS.contains(action) => (
+                Behaviour::DefenseImpairment,
+                Step::from_event(act.event, &[b"wanted to clear the kernel's log"]),
+            ),
+            Operation::Changed {
+                path,
+                mode: Some(mode),
+                outcome,
+                ..
+            } if mode & OTHERS != 0
+                && outcome.is_attempt()
+                && state.traits(path).secret.is_some() =>
+            {
+                let step = Step::by_outcome(act, GAVE_AWAY, &[path]);
+                (Behaviour::DefenseImpairment, step)
+            }
             Operation::Called {
                 name: "socket",
                 on: Some(AttemptKind::Connect),

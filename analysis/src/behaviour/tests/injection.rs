@@ -156,3 +156,33 @@ fn the_memory_of_another_process_is_not_the_programs() {
     is_silent(opens("/proc/3/status", 0));
     assert_eq!(P, OWN, "the third is the program's own");
 }
+
+/// PATH finds a home's own programs first.
+#[test]
+fn a_program_of_a_home_that_is_called_as_one_of_the_system_is_an_injection() {
+    let expected = Behaviour::Injection;
+    for path in [
+        "/workspace/.local/bin/sudo",
+        "/home/ada/bin/ssh",
+        "/root/.local/bin/git",
+    ] {
+        names(
+            |story| {
+                story.writes(P, path);
+            },
+            expected,
+        );
+        names(
+            |story| {
+                story.renames(P, "/workspace/x", path);
+            },
+            expected,
+        );
+    }
+    is_silent(|story| {
+        story.writes(P, "/workspace/.local/bin/my-tool");
+        story.writes(P, "/workspace/bin/ls");
+        story.writes(P, "/workspace/env/bin/git");
+        story.reads(P, "/workspace/.local/bin/sudo");
+    });
+}

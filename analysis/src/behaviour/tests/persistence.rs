@@ -31,6 +31,42 @@ fn what_is_written_to_run_later_is_persistence() {
     );
 }
 
+/// A pipeline runs what is in its file with its own secrets. Who begins a project writes one, too.
+#[test]
+fn a_pipeline_that_is_there_is_changed_to_run_something_later() {
+    for path in [
+        "/workspace/.github/workflows/ci.yml",
+        "/workspace/.gitlab-ci.yml",
+        "/workspace/azure-pipelines.yml",
+        "/workspace/Jenkinsfile",
+    ] {
+        names(
+            |story| {
+                story.reads(P, path).writes(P, path);
+            },
+            Behaviour::Persistence,
+        );
+        names(
+            |story| {
+                story.reads(P, path).renames(P, "/workspace/sedX1", path);
+            },
+            Behaviour::Persistence,
+        );
+        is_silent(|story| {
+            story.writes(P, path).reads(P, path).writes(P, path);
+        });
+        is_silent(|story| {
+            story.reads(P, path);
+        });
+    }
+    names(
+        |story| {
+            story.writes(P, "/root/.ssh/config");
+        },
+        Behaviour::Persistence,
+    );
+}
+
 const TEMPLATE: &str = "/usr/share/git-core/templates/hooks/pre-commit";
 
 /// The hooks of an installed template are git's own work in a repository that it makes, and in no other.

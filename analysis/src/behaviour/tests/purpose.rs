@@ -236,3 +236,32 @@ fn socket_refused(args: [u64; 3]) -> turnkey_facts::Kind {
         errno: 97,
     }
 }
+
+/// chmod(2) and fchmodat(2).
+#[test]
+fn whoever_gives_a_secret_to_everybody_or_clears_the_kernels_log_impairs_a_defence() {
+    let key = "/workspace/.ssh/id_ed25519";
+    for (nr, args) in [(90, [0, 0o777, 0, 0, 0, 0]), (268, [0, 0, 0o644, 0, 0, 0])] {
+        names(
+            |story| {
+                story.sets_mode(P, (nr, args), key, 0);
+            },
+            Behaviour::DefenseImpairment,
+        );
+    }
+    for action in [4, 5] {
+        names(
+            |story| {
+                story.calls(P, "syslog", [action, 0, 0]);
+            },
+            Behaviour::DefenseImpairment,
+        );
+    }
+    is_silent(|story| {
+        story.sets_mode(P, (90, [0, 0o600, 0, 0, 0, 0]), key, 0);
+        let public = format!("{key}.pub");
+        story.sets_mode(P, (90, [0, 0o644, 0, 0, 0, 0]), &public, 0);
+        story.sets_mode(P, (90, [0, 0o777, 0, 0, 0, 0]), "/workspace/x", 0);
+        story.calls(P, "syslog", [3, 0, 0]);
+    });
+}

@@ -1,0 +1,77 @@
+//! Defence impairment: a list of what somebody typed is emptied, deleted, overwritten or replaced by something else, or was to be. What a
+//! person did on the machine is found there afterwards.
+//!
+//! A shell, an interpreter or a client that a person talks to writes its own list when it ends.
+
+use std::collections::BTreeSet;
+
+use turnkey_policy::{AttemptKind, Behaviour};
+
+use super::act::{ObservedAct, Operation};
+use super::interpreter::is_interpreter;
+use super::process_state::{ObservedProcess, ProcessState, base_name};
+use super::{Detector, Sighting, Step, Verb};
+
+/// Paths that are told of.
+const TOLD: usize = 64;
+const CLEARED: Verb = (
+    "cleared what was typed: ",
+    "tried to clear what was typed: ",
+);
+
+/// Each path is told of once.
+#[derive(Debug, Default)]
+pub struct Histories {
+    told: BTreeSet<Vec<u8>>,
+}
+
+impl Detector for Histories {
+    fn observe(
+        &mut self,
+        act: &ObservedAct<'_>,
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let paths = match &act.what {
+            Operation::Opened(opened) if opened.truncates && opened.outcome.is_attempt() => {
+                [Some(&opened.path), None]
+            }
+            Operation::Changed {
+                on:
+                    AttemptKind::Unlink
+                    | AttemptKind::Rename
+                    | AttemptKind::Link
+                    | AttemptKind::Symlink
+                    | AttemptKind::Truncate,
+                path,
+                new,
+                outcome,
+                ..
+            } if outcome.is_attempt() => [Some(path), new.as_ref()],
+            _ => return,
+        };
+        let mut paths = paths.into_iter().flatten();
+        let Some(path) = paths.find(|path| state.traits(path).history) else {
+            return;
+        };
+        let process = state.process(&act.event.task);
+        if process.is_some_and(|process| keeps(process, path)) || self.told.len() >= TOLD {
+            return;
+        }
+        if self.told.insert(path.to_vec()) {
+            let step = Step::by_outcome(act, CLEARED, &[path]);
+            tell(Sighting::new(Behaviour::DefenseImpairment, vec![step]));
+        }
+    }
+}
+
+/// True for an interpreter that a person talks to, and for the client that a list is called by: `psql` of `.psql_history`.
+fn keeps(process: &ObservedProcess, path: &[u8]) -> bool {
+    if is_interpreter(&process.exe) {
+        return process.script.is_none() && process.argv.len() <= 1;
+    }
+    let name = base_name(path);
+    let name = name.strip_prefix(b".").unwrap_or(name);
+    let client = name.split(|byte| *byte == b'_').next().unwrap_or_default();
+    !client.is_empty() && base_name(&process.exe).starts_with(client)
+}

@@ -1,0 +1,64 @@
+//! Lists of what somebody typed.
+
+use turnkey_policy::AttemptKind;
+
+use super::*;
+
+#[test]
+fn whoever_clears_what_was_typed_impairs_a_defence() {
+    let expected = Behaviour::DefenseImpairment;
+    for path in [
+        "/workspace/.bash_history",
+        "/root/.zsh_history",
+        "/home/ada/.node_repl_history",
+        "/root/.local/share/fish/fish_history",
+    ] {
+        names(
+            |story| {
+                story.deletes(P, path);
+            },
+            expected,
+        );
+        names(
+            |story| {
+                story.script(P, "/workspace/x.sh").writes(P, path);
+            },
+            expected,
+        );
+        names(
+            |story| {
+                story.changed(P, AttemptKind::Symlink, path, 0);
+            },
+            expected,
+        );
+        names(
+            |story| {
+                story.renames(P, path, "/tmp/x");
+            },
+            expected,
+        );
+        // One that cannot be.
+        names(
+            |story| {
+                story.changed(P, AttemptKind::Truncate, path, 30);
+            },
+            expected,
+        );
+    }
+}
+
+/// Its own program writes it when a person ends it, and one that is not there was not cleared.
+#[test]
+fn a_list_is_written_by_what_it_is_of() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/bash", &["bash"]);
+        story.writes(P, "/workspace/.bash_history");
+        story.exec(11, "/usr/bin/psql", &["psql", "-h", "db"]);
+        story.writes(11, "/workspace/.psql_history");
+        story.changed(P, AttemptKind::Unlink, "/workspace/.bash_history", 2);
+        story.deletes(P, "/workspace/price_history");
+        // Whoever adds a line clears none.
+        story.script(12, "/workspace/x.sh");
+        story.wants_answered(12, "/workspace/.bash_history", 0o2001, 0);
+    });
+}
