@@ -158,7 +158,7 @@ impl BehaviourEngine {
                 Box::new(scan::Scan::default()),
                 Box::new(exfiltration::Exfiltration::default()),
                 Box::new(tunnel::Tunnel::default()),
-                Box::new(mass::MassChange::default()),
+                Box::new(mass::MassChange::new(policy)),
                 Box::new(persistence::Persistence::default()),
                 Box::new(privilege::Privilege),
                 Box::new(escape::Escape),

@@ -21,6 +21,8 @@ pub mod symlinks;
 
 pub use event::*;
 pub use evidence::{ByKind, Evidence, Outsider};
-pub use outcome::{Change, ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
+pub use outcome::{
+    Change, ChangedFile, ContentFate, LayerReport, Limit, MetLimit, Status, Usage, Written,
+};
 pub use passage::{Passage, Publication};
 pub use sinkhole::{Conversation, SinkholeProtocol, SinkholeTraffic};

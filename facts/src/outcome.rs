@@ -116,8 +116,22 @@ pub struct ChangedFile {
     pub size: Option<u64>,
     /// Of the content, lower-case hex, for regular files that are still there and not over the size bound.
     pub sha256: Option<String>,
-    /// True for a file whose content is as if it had been encrypted: it had a structure before, and has none now.
-    pub scrambled: bool,
+    /// What became of the content of a file that was there.
+    pub content: ContentFate,
+}
+
+/// What became of the content of a file that was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentFate {
+    /// It is as if it had been encrypted: it had a structure before, and has none now.
+    Scrambled,
+    /// It is the same, or half of its words are still there, as after a formatter.
+    Kept,
+    /// Another one, which says nothing of what it said.
+    Replaced,
+    /// The file was not there, is not there any more, or was not compared.
+    #[default]
+    Unknown,
 }
 
 /// A kind of change to a file.

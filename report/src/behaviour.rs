@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turnkey_analysis::behaviour::{End, Found, Step};
-use turnkey_facts::{Change, ChangedFile, Limit, MetLimit, Usage};
+use turnkey_facts::{ChangedFile, ContentFate, Limit, MetLimit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
@@ -53,13 +53,18 @@ pub fn end(
     });
     reached.extend(insisted.map(|met| without_advice(limit::words(met.limit, limits, usage))));
     reached.extend(disk.cloned().map(without_advice));
-    let scrambled = changed.iter().filter(|file| file.scrambled);
+    let of_fate = |fate: ContentFate| {
+        let files = changed.iter().filter(move |file| file.content == fate);
+        files.map(|file| escape(&file.path)).collect()
+    };
     End {
         reached,
         bombed: bombed.map(|met| bomb_words(met, limits)),
         refused_tasks: refused.map(|met| bomb_words(met, limits)),
         idle: idle(ran, limits, usage),
-        scrambled: scrambled.map(|file| escape(&file.path)).collect(),
+        scrambled: of_fate(ContentFate::Scrambled),
+        replaced: of_fate(ContentFate::Replaced),
+        kept: of_fate(ContentFate::Kept),
         levelled: levelled(changed),
         sent: Vec::new(),
     }
@@ -69,7 +74,7 @@ pub fn end(
 fn levelled(changed: &[ChangedFile]) -> Vec<String> {
     let mut by_content: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for file in changed {
-        if let (Change::Modified, Some(content)) = (file.change, &file.sha256) {
+        if let (ContentFate::Replaced, Some(content)) = (file.content, &file.sha256) {
             let alike = by_content.entry(content).or_default();
             alike.push(escape(&file.path));
         }

@@ -468,7 +468,7 @@ fn changed(file: &facts::ChangedFile) -> ChangedFile {
         change,
         size: file.size,
         sha256: file.sha256.clone(),
-        scrambled: file.scrambled,
+        scrambled: file.content == facts::ContentFate::Scrambled,
     }
 }
 

@@ -8,7 +8,7 @@ mod sunk;
 use std::time::Duration;
 
 use turnkey_analysis::behaviour::BehaviourEngine;
-use turnkey_facts::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
+use turnkey_facts::{Change, ChangedFile, ContentFate, LayerReport, Limit, Status, Usage};
 use turnkey_policy::{
     AttemptKind, Behaviour, BehaviourResponse, EnforcementMode, Layer, OnLoss, Policy, RuleAction,
 };
@@ -256,7 +256,7 @@ fn a_clean_run() {
         change: Change::Added,
         size: Some(0),
         sha256: Some("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".to_owned()),
-        scrambled: false,
+        content: ContentFate::Unknown,
     }];
     let layers = [
         LayerReport {

@@ -194,6 +194,13 @@ for name in os.listdir('.'):
     let ran = home(Run::new()).shell("for f in *; do mv $f $f.locked; done");
     is_named(&ran, "mass-change");
     is_named(&home(Run::new()).shell("rm -rf ./*"), "mass-change");
+    // A formatter: all that the files say stays.
+    let indents = "import os
+for name in os.listdir('.'):
+    data = open(name).read()
+    open(name, 'w').write('\\n\\t' + data + '\\n')";
+    let ran = home(Run::new()).python(indents);
+    ran.expect(named(&ran).is_empty(), "files that say what they said");
     // Nobody reads what is emptied, and a new mode empties nothing.
     let ran = home(Run::new()).shell("for f in *; do : > $f; done");
     is_named(&ran, "mass-change");

@@ -229,9 +229,9 @@ fn what_is_thrown_away_is_said() {
     ran.expect(
         ran.stderr
             .contains("1 file written or changed in /workspace and thrown away: kept;")
-            && ran
-                .stderr
-                .contains("1 file deleted in the jail, and still there outside: docs\n"),
+            && ran.stderr.contains(
+                "1 file or directory deleted in the jail, and still there outside: docs\n",
+            ),
         "what was deleted in the jail alone",
     );
     let ran = Run::new().option("--quiet").shell("echo a > a");

@@ -24,6 +24,10 @@ pub struct End {
     pub idle: Option<String>,
     /// The files that were there and are as if they had been encrypted.
     pub scrambled: Vec<String>,
+    /// The files that were there, have another content now, and not half of their words.
+    pub replaced: Vec<String>,
+    /// The files that were there, were changed, and still have most of their words.
+    pub kept: Vec<String>,
     /// The files that were there and all have one content now, or none.
     pub levelled: Vec<String>,
     /// The secrets that a sinkhole took, each sending in words.

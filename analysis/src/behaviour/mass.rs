@@ -1,18 +1,19 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
-//! or six or more were given a new name by appending the same suffix, whatever their class; or three were shredded; or six of
+//! or six or more were given a new name by appending the same suffix, whatever their class, unless it is a usual one, as `.bak`; or three were shredded; or six of
 //! three classes have one content in the end, or none; or the repository of a version control that was there is taken apart.
 //!
-//! A formatter overwrites many files of one class. What builds make again (`target`, `node_modules`,
+//! Whether an overwritten file still says what it said is known in the end, and only a profile that has the jail killed for a mass change
+//! cannot wait for it. A formatter overwrites many files of one class, and of several where it leaves their words. What builds make again (`target`, `node_modules`,
 //! `__pycache__`, …), temporary files and the run's own files do not count.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use turnkey_policy::{AttemptKind, Behaviour};
+use turnkey_policy::{AttemptKind, Behaviour, BehaviourResponse, Policy};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, End, Sighting, Step, Verb};
+use super::{Detector, End, Sighting, Step, Verb, ransom};
 
 /// Files of different classes that were lost.
 const MANY: usize = 12;
@@ -125,12 +126,82 @@ const RENAMED_ONE: Verb = (
     "tried to rename the sixth file to end in ",
 );
 
+/// The files that were lost of late, by class: at most as many of each as make the whole.
+#[derive(Debug, Default)]
+struct Lately(BTreeMap<&'static str, VecDeque<(u64, Vec<u8>)>>);
+
+impl Lately {
+    /// Takes one more; the number of files and their classes when it completes a mass change.
+    fn complete(&mut self, now: u64, path: &[u8]) -> Option<(usize, String)> {
+        let lost = self.0.entry(class(path)).or_default();
+        if lost.iter().any(|(_, one)| one == path) {
+            return None;
+        }
+        if lost.len() == MANY {
+            lost.pop_front();
+        }
+        lost.push_back((now, path.to_vec()));
+        for lost in self.0.values_mut() {
+            while lost.front().is_some_and(|(then, _)| then + WINDOW < now) {
+                lost.pop_front();
+            }
+        }
+        self.0.retain(|_, lost| !lost.is_empty());
+        let files: usize = self.0.values().map(VecDeque::len).sum();
+        if files < MANY || self.0.len() < CLASSES {
+            return None;
+        }
+        let classes: Vec<&str> = self.0.keys().copied().collect();
+        let classes = classes.join(", ");
+        self.0.clear();
+        Some((files, classes))
+    }
+}
+
+/// A file that was deleted or overwritten, or was to be.
+#[derive(Debug)]
+struct Loss {
+    time_ns: u64,
+    process: (u32, Vec<u8>),
+    path: Vec<u8>,
+    outcome: ActOutcome,
+    verb: Verb,
+}
+
+impl Loss {
+    /// The sighting of a mass change that this one completes.
+    fn sighting(&self, (files, classes): (usize, String)) -> Sighting {
+        let (took, how) = match self.outcome {
+            ActOutcome::Done => ("deleted or overwrote", self.verb.0),
+            _ => ("tried to delete or overwrite", self.verb.1),
+        };
+        let all = format!("{took} {files} files within a minute: {classes}");
+        let step = |what: Vec<u8>| Step {
+            time_ns: Some(self.time_ns),
+            process: Some(self.process.clone()),
+            what,
+        };
+        let steps = vec![
+            step(all.into_bytes()),
+            step([how.as_bytes(), &self.path].concat()),
+        ];
+        Sighting::new(Behaviour::MassChange, steps)
+    }
+}
+
+const DELETED: Verb = ("deleted ", "tried to delete ");
+const OVERWROTE: Verb = ("overwrote ", "tried to overwrite ");
+
 /// The files that were read, and those that were lost and when.
 #[derive(Debug, Default)]
 pub struct MassChange {
+    /// The jail is killed for it, so an overwritten file counts at once, whatever it says afterwards.
+    kills: bool,
     read: BTreeSet<Vec<u8>>,
-    /// The last ones of each class, at most as many as make the whole.
-    lost: BTreeMap<&'static str, VecDeque<(u64, Vec<u8>)>>,
+    lost: Lately,
+    /// All of them in their order, until a mass change was told.
+    losses: Vec<Loss>,
+    was_told: bool,
     suffixes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     shredded: BTreeSet<Vec<u8>>,
     /// Files that were given another name, and what each was called at first.
@@ -157,12 +228,7 @@ impl Detector for MassChange {
                 if opened.writes && !state.made(&opened.path) && shreds(act, state) {
                     self.shred(act, &opened.path, tell);
                 } else if opened.writes && self.read.contains(&*opened.path) {
-                    self.lose(
-                        act,
-                        (&opened.path, opened.outcome),
-                        ("overwrote ", "tried to overwrite "),
-                        tell,
-                    );
+                    self.lose(act, (&opened.path, opened.outcome), OVERWROTE, tell);
                 } else if opened.done()
                     && opened.reads
                     && !state.made(&opened.path)
@@ -178,12 +244,7 @@ impl Detector for MassChange {
                 outcome,
                 ..
             } if outcome.is_attempt() && counts(path) && !state.made(path) => match (on, new) {
-                (AttemptKind::Unlink, _) => self.lose(
-                    act,
-                    (path, *outcome),
-                    ("deleted ", "tried to delete "),
-                    tell,
-                ),
+                (AttemptKind::Unlink, _) => self.lose(act, (path, *outcome), DELETED, tell),
                 (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),
                 _ => {}
             },
@@ -193,34 +254,26 @@ impl Detector for MassChange {
 
     /// Tells of files that were made alike: whoever writes over them without a look reads none, as a generator does, whose files differ.
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
-        // A new mode changes a file as well, and leaves its content.
-        let is_written = |path: &&String| {
-            let end = [b"/", path.as_bytes()].concat();
-            self.written.iter().any(|written| written.ends_with(&end))
-        };
-        let files: Vec<&String> = end.levelled.iter().filter(is_written).collect();
-        let classes: BTreeSet<&str> = files.iter().map(|path| class(path.as_bytes())).collect();
-        if files.len() < LEVELLED || classes.len() < CLASSES {
-            return;
+        if !self.was_told {
+            self.overwritten(&end.kept, tell);
         }
-        let shown: Vec<&str> = files
-            .iter()
-            .take(CLASSES)
-            .map(|path| path.as_str())
-            .collect();
-        let what = format!(
-            "{} files that were there have one content now, or none: {}, …",
-            files.len(),
-            shown.join(", ")
-        );
-        tell(Sighting::new(
-            Behaviour::MassChange,
-            vec![Step::of_run(what)],
-        ));
+        let one = "have one content now, or none";
+        let told = self.written_anew(&end.levelled, LEVELLED, one, tell);
+        if !told && !self.was_told {
+            self.written_anew(&end.replaced, MANY, "say nothing of what they said", tell);
+        }
     }
 }
 
 impl MassChange {
+    /// For a run under `policy`.
+    pub fn new(policy: &Policy) -> Self {
+        Self {
+            kills: policy.response(Behaviour::MassChange) == BehaviourResponse::Kill,
+            ..Self::default()
+        }
+    }
+
     /// Tells of a repository that was there and is none any more: what it kept of the past is gone with it.
     fn take_apart(
         &mut self,
@@ -256,47 +309,71 @@ impl MassChange {
         &mut self,
         act: &ObservedAct<'_>,
         (path, outcome): (&[u8], ActOutcome),
-        (done, wanted): (&str, &str),
+        verb: Verb,
         tell: &mut dyn FnMut(Sighting),
     ) {
-        let now = act.event.time_ns;
-        let path = self
-            .renamed
-            .get(path)
-            .cloned()
-            .unwrap_or_else(|| path.to_vec());
-        let path = &path[..];
-        let lost = self.lost.entry(class(path)).or_default();
-        if lost.iter().any(|(_, one)| one == path) {
-            return;
-        }
-        if lost.len() == MANY {
-            lost.pop_front();
-        }
-        lost.push_back((now, path.to_vec()));
-        for lost in self.lost.values_mut() {
-            while lost.front().is_some_and(|(then, _)| then + WINDOW < now) {
-                lost.pop_front();
+        let path = self.renamed.get(path).map_or(path, |first| first);
+        let task = &act.event.task;
+        let loss = Loss {
+            time_ns: act.event.time_ns,
+            process: (task.jail_pid, task.comm.clone()),
+            path: path.to_vec(),
+            outcome,
+            verb,
+        };
+        if self.kills || verb == DELETED {
+            if let Some(whole) = self.lost.complete(loss.time_ns, &loss.path) {
+                self.was_told = true;
+                tell(loss.sighting(whole));
             }
         }
-        self.lost.retain(|_, lost| !lost.is_empty());
-        let files: usize = self.lost.values().map(VecDeque::len).sum();
-        if files >= MANY && self.lost.len() >= CLASSES {
-            let classes: Vec<&str> = self.lost.keys().copied().collect();
-            let (took, how) = match outcome {
-                ActOutcome::Done => ("deleted or overwrote", done),
-                _ => ("tried to delete or overwrite", wanted),
-            };
-            let all = format!(
-                "{took} {files} files within a minute: {}",
-                classes.join(", ")
-            );
-            let steps = vec![
-                Step::from_event(act.event, &[all.as_bytes()]),
-                Step::from_event(act.event, &[how.as_bytes(), path]),
-            ];
-            self.lost.clear();
-            tell(Sighting::new(Behaviour::MassChange, steps));
+        if !self.was_told && self.losses.len() < FILES {
+            self.losses.push(loss);
+        }
+    }
+
+    /// Tells of files that were there and were written to, if they are so many and of so many classes; whether it did.
+    fn written_anew(
+        &self,
+        files: &[String],
+        many: usize,
+        how: &str,
+        tell: &mut dyn FnMut(Sighting),
+    ) -> bool {
+        // A new mode changes a file as well, and leaves its content.
+        let is_written = |path: &&String| {
+            let end = [b"/", path.as_bytes()].concat();
+            self.written.iter().any(|written| written.ends_with(&end))
+        };
+        let files: Vec<&String> = files.iter().filter(is_written).collect();
+        let classes: BTreeSet<&str> = files.iter().map(|path| class(path.as_bytes())).collect();
+        if files.len() < many || classes.len() < CLASSES {
+            return false;
+        }
+        let shown = files.iter().take(CLASSES).map(|path| path.as_str());
+        let shown: Vec<&str> = shown.collect();
+        let what = format!(
+            "{} files that were there {how}: {}, …",
+            files.len(),
+            shown.join(", ")
+        );
+        let step = Step::of_run(what);
+        tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        true
+    }
+
+    /// Tells of files that were overwritten, but for those that still say in the end what they said.
+    fn overwritten(&mut self, kept: &[String], tell: &mut dyn FnMut(Sighting)) {
+        let mut lost = Lately::default();
+        let is_kept = |loss: &Loss| {
+            let names = |path: &String| loss.path.ends_with(&[b"/", path.as_bytes()].concat());
+            loss.verb == OVERWROTE && loss.outcome == ActOutcome::Done && kept.iter().any(names)
+        };
+        for loss in self.losses.iter().filter(|loss| !is_kept(loss)) {
+            if let Some(whole) = lost.complete(loss.time_ns, &loss.path) {
+                self.was_told = true;
+                tell(loss.sighting(whole));
+            }
         }
     }
 
@@ -323,7 +400,15 @@ impl MassChange {
         }
         let suffix = new
             .strip_prefix(path)
-            .filter(|suffix| suffix.first() == Some(&b'.'));
+            .filter(|suffix| suffix.first() == Some(&b'.'))
+            .filter(|suffix| {
+                !ransom::is_usual(
+                    suffix
+                        .rsplit(|byte| *byte == b'.')
+                        .next()
+                        .unwrap_or_default(),
+                )
+            });
         let Some(suffix) = suffix else {
             return;
         };

@@ -155,11 +155,17 @@ impl Ransom {
 fn unusual(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let dot = path.iter().rposition(|byte| *byte == b'.')?;
     let (file, ending) = (&path[..dot], &path[dot + 1..]);
-    let lower = ending.to_ascii_lowercase();
-    let is_usual = USUAL.iter().any(|usual| usual.as_bytes() == lower);
     let is_name = !base_name(file).is_empty() && !ending.is_empty() && !ending.contains(&b'/');
-    let is_number = ending.iter().all(u8::is_ascii_digit);
-    (is_name && !is_usual && !is_number).then_some((file, ending))
+    (is_name && !is_usual(ending)).then_some((file, ending))
+}
+
+/// True for an ending by which packers, editors and rotations say what they did; some end in a number or a date.
+pub(super) fn is_usual(ending: &[u8]) -> bool {
+    let lower = ending.to_ascii_lowercase();
+    let is_number = ending
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    is_number || USUAL.iter().any(|usual| usual.as_bytes() == lower)
 }
 
 /// True when a file of a known class gets another name, in which its own is no more, and an ending of no class.

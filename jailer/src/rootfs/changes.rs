@@ -13,7 +13,7 @@ use nix::dir::Dir;
 use nix::sys::stat::{FileStat, fstatat};
 use sha2::{Digest, Sha256};
 
-use self::content::ByteCounts;
+use self::content::ContentLook;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::{OverlaySides, WrittenPlace};
 use crate::sys;
@@ -179,17 +179,16 @@ fn describe(
     };
     let digested = size.filter(|size| *size <= LARGEST_DIGESTED);
     let content = digested.and_then(|_| ContentDigest::of_file(directory, name));
-    let scrambled = content.as_ref().is_some_and(|after| {
-        let wanted = before.filter(|_| after.counts.may_be_encrypted());
-        let before = wanted.and_then(|file| file.counts());
-        before.is_some_and(|before| before.is_scrambled_by(&after.counts))
+    let fate = content.as_ref().and_then(|after| {
+        let before = before.and_then(|file| file.look())?;
+        Some(before.fate(&after.look))
     });
     ChangedFile {
         path: path.to_vec(),
         change,
         size,
         sha256: content.map(ContentDigest::hex),
-        scrambled,
+        content: fate.unwrap_or_default(),
     }
 }
 
@@ -200,8 +199,8 @@ struct EarlierFile<'a> {
 }
 
 impl EarlierFile<'_> {
-    /// The bytes of the file, if it is a regular file and not too large.
-    fn counts(&self) -> Option<ByteCounts> {
+    /// The look of the file's content, if it is a regular file and not too large.
+    fn look(&self) -> Option<ContentLook> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let place = sys::open_beneath(self.side, &self.path, libc::O_PATH | libc::O_NOFOLLOW, 0);
         let stat = nix::sys::stat::fstat(place.ok()?).ok()?;
@@ -210,16 +209,16 @@ impl EarlierFile<'_> {
             return None;
         }
         let file = sys::open_beneath(self.side, &self.path, flags, 0).ok()?;
-        let mut counts = ByteCounts::default();
-        std::io::copy(&mut std::fs::File::from(file), &mut counts).ok()?;
-        Some(counts)
+        let mut look = ContentLook::default();
+        std::io::copy(&mut std::fs::File::from(file), &mut look).ok()?;
+        Some(look)
     }
 }
 
-/// The digest and the bytes of a file's content.
+/// The digest and the look of a file's content.
 struct ContentDigest {
     hash: Sha256,
-    counts: ByteCounts,
+    look: ContentLook,
 }
 
 impl ContentDigest {
@@ -228,7 +227,7 @@ impl ContentDigest {
         let file: OwnedFd = sys::open_beneath(directory, name, flags, 0).ok()?;
         let mut content = ContentDigest {
             hash: Sha256::new(),
-            counts: ByteCounts::default(),
+            look: ContentLook::default(),
         };
         std::io::copy(&mut std::fs::File::from(file), &mut content).ok()?;
         Some(content)
@@ -243,7 +242,7 @@ impl ContentDigest {
 impl std::io::Write for ContentDigest {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.hash.update(bytes);
-        self.counts.write(bytes)
+        self.look.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

@@ -65,7 +65,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnkey_facts::Change;
+    use turnkey_facts::{Change, ContentFate};
 
     fn added(path: &str, content: Option<&[u8]>) -> ChangedFile {
         ChangedFile {
@@ -73,7 +73,7 @@ mod tests {
             change: Change::Added,
             size: None,
             sha256: content.map(|content| hex(&Sha256::digest(content))),
-            scrambled: false,
+            content: ContentFate::Unknown,
         }
     }
 

@@ -54,7 +54,8 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
         (!is_kept && !kept)
             .then(|| deleted(&report.files_changed))
             .and_then(|files| {
-                let (count, names) = (count(&files, more)?, named(&files, more > 0));
+                let count = counted(&files, more, ["file or directory", "files or directories"])?;
+                let names = named(&files, more > 0);
                 Some(format!(
                     "{count} deleted in the jail, and still there outside: {names}"
                 ))
@@ -63,11 +64,15 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
 }
 
 fn count(files: &[&str], more: u64) -> Option<String> {
+    counted(files, more, ["file", "files"])
+}
+
+fn counted(files: &[&str], more: u64, [one, many]: [&str; 2]) -> Option<String> {
     match (files.len(), more) {
         (0, _) => None,
-        (1, 0) => Some("1 file".to_owned()),
-        (count, 0) => Some(format!("{count} files")),
-        (count, _) => Some(format!("more than {count} files")),
+        (1, 0) => Some(format!("1 {one}")),
+        (count, 0) => Some(format!("{count} {many}")),
+        (count, _) => Some(format!("more than {count} {many}")),
     }
 }
 

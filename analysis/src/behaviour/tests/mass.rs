@@ -24,15 +24,6 @@ fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
     names(
         |story| {
             for name in HOME {
-                story.reads(P, &format!("/workspace/{name}"));
-                story.writes(P, &format!("/workspace/{name}"));
-            }
-        },
-        expected,
-    );
-    names(
-        |story| {
-            for name in HOME {
                 story.deletes(P, &format!("/workspace/{name}"));
             }
         },
@@ -47,6 +38,33 @@ fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
         },
         expected,
     );
+}
+
+/// A formatter leaves the words of what it overwrites, which is known in the end. A profile that kills does not wait for it.
+#[test]
+fn overwritten_files_are_lost_unless_they_still_say_what_they_said() {
+    let rewrites = |story: &mut Story| {
+        for name in HOME {
+            story.reads(P, &format!("/workspace/{name}"));
+            story.writes(P, &format!("/workspace/{name}"));
+        }
+    };
+    let found = |kept: &[&str]| {
+        let mut story = Story::new();
+        rewrites(&mut story);
+        let end = End {
+            kept: kept.iter().map(|name| (*name).to_owned()).collect(),
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found.first().map(|found| found.behaviour)
+    };
+    assert_eq!(found(&[]), Some(Behaviour::MassChange));
+    assert_eq!(found(&HOME[1..]), None, "one file is not many");
+    assert_eq!(found(&["other.txt"]), Some(Behaviour::MassChange));
+    let mut story = Story::under(&policy("[behaviour]\nmass-change = \"kill\""));
+    rewrites(&mut story);
+    assert!(story.dies, "at once");
 }
 
 #[test]
@@ -171,6 +189,37 @@ fn files_of_many_classes_with_one_content_are_a_mass_change() {
     let logs: Vec<String> = (0..12).map(|number| format!("{number}.log")).collect();
     let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
     assert_eq!(levelled(&logs, true), None, "one class: a rotation");
+}
+
+/// Whoever writes without a look need not have read them, and the end says what they were.
+#[test]
+fn files_of_many_classes_that_say_something_else_are_a_mass_change() {
+    let replaced = |files: &[&str]| {
+        let mut story = Story::new();
+        for name in HOME {
+            story.writes(P, &format!("/workspace/{name}"));
+        }
+        let end = End {
+            replaced: files.iter().map(|name| (*name).to_owned()).collect(),
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found.first().map(|found| found.behaviour)
+    };
+    assert_eq!(replaced(HOME), Some(Behaviour::MassChange));
+    assert_eq!(replaced(&HOME[1..]), None, "eleven are not many");
+}
+
+#[test]
+fn endings_of_backups_and_rotations_are_no_mass_change() {
+    for suffix in ["bak", "orig", "1", "2026-11-29", "bak.20261129"] {
+        is_silent(|story| {
+            for number in 0..9 {
+                let name = format!("/workspace/{number}.txt");
+                story.renames(P, &name, &format!("{name}.{suffix}"));
+            }
+        });
+    }
 }
 
 #[test]

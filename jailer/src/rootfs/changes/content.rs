@@ -1,9 +1,15 @@
-//! The look of a file's content: text, something with a structure of its own, or bytes like random ones, as encryption makes them.
+//! The look of a file's content: text, something with a structure of its own, or bytes like random ones, as encryption makes them; and the
+//! words in it.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
-/// Content that is too short tells nothing.
+use turnkey_facts::ContentFate;
+
+/// Content that is too short tells nothing of how often each byte occurs.
 const SHORTEST: u64 = 64;
+/// A text of so many bytes is no text by chance.
+const SHORTEST_TEXT: u64 = 16;
 /// Standard deviations from what random bytes have on average.
 const DEVIATIONS: f64 = 6.0;
 /// Bytes that a cipher's header or padding may add to a file's length.
@@ -15,9 +21,94 @@ const ENCODINGS: [&[u8]; 2] = [
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_",
 ];
 
+/// The bytes and the words of what is written to it.
+#[derive(Clone, Debug, Default)]
+pub struct ContentLook {
+    counts: ByteCounts,
+    words: Words,
+    /// A hash of all bytes, as of a word.
+    whole: u64,
+}
+
+impl Write for ContentLook {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.words.take(bytes);
+        self.whole = bytes.iter().fold(self.whole, |hash, byte| mix(hash, *byte));
+        self.counts.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl ContentLook {
+    /// What became of this content, of which there is `after` now.
+    pub fn fate(&self, after: &ContentLook) -> ContentFate {
+        if self.counts.is_scrambled_by(&after.counts) {
+            ContentFate::Scrambled
+        } else if self.whole == after.whole || self.words.are_kept_in(&after.words) {
+            ContentFate::Kept
+        } else {
+            ContentFate::Replaced
+        }
+    }
+}
+
+/// One more byte in a hash of FNV-1a of 64 bits.
+fn mix(hash: u64, byte: u8) -> u64 {
+    const PRIME: u64 = 0x100_0000_01b3;
+    (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+}
+
+/// Words that are remembered of a file.
+const WORDS: usize = 65_536;
+/// Letters and digits of the shortest word.
+const SHORTEST_WORD: usize = 3;
+
+/// The different words of a text: runs of letters, digits and bytes beyond ASCII. Each is remembered as a hash.
+#[derive(Clone, Debug, Default)]
+struct Words {
+    /// Of words that were followed by something else.
+    whole: BTreeSet<u64>,
+    /// The hash of the last word, and its length until now.
+    last: (u64, usize),
+}
+
+impl Words {
+    fn take(&mut self, bytes: &[u8]) {
+        const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+        for byte in bytes {
+            let (hash, length) = self.last;
+            if byte.is_ascii_alphanumeric() || *byte >= 128 {
+                let hash = if length == 0 { BASIS } else { hash };
+                self.last = (mix(hash, *byte), length + 1);
+            } else {
+                if length >= SHORTEST_WORD && self.whole.len() < WORDS {
+                    self.whole.insert(hash);
+                }
+                self.last = (0, 0);
+            }
+        }
+    }
+
+    /// True when half of the words or more are in `after`, and there is one.
+    fn are_kept_in(&self, after: &Words) -> bool {
+        let (before, after) = (self.all(), after.all());
+        let kept = before.intersection(&after).count();
+        !before.is_empty() && kept * 2 >= before.len()
+    }
+
+    fn all(&self) -> BTreeSet<u64> {
+        let (hash, length) = self.last;
+        let last = (length >= SHORTEST_WORD).then_some(hash);
+        self.whole.iter().copied().chain(last).collect()
+    }
+}
+
 /// Counts how often each byte occurs in what is written to it.
 #[derive(Clone, Debug)]
-pub struct ByteCounts([u64; 256]);
+struct ByteCounts([u64; 256]);
 
 impl Default for ByteCounts {
     fn default() -> Self {
@@ -41,18 +132,17 @@ impl Write for ByteCounts {
 impl ByteCounts {
     /// True when a file with this content before has `after` now as if it had been encrypted: it is like random bytes and was not, or it
     /// was text and is none, of the same length.
-    pub fn is_scrambled_by(&self, after: &ByteCounts) -> bool {
+    fn is_scrambled_by(&self, after: &ByteCounts) -> bool {
         let (old, new) = (self.length(), after.length());
-        if old < SHORTEST || !after.may_be_encrypted() || self.is_random() {
-            return false;
-        }
-        let is_as_long = new >= old && new - old <= PADDING;
-        after.is_random() || is_as_long && self.is_text() && !after.is_text()
+        let is_long = old >= SHORTEST && new >= SHORTEST;
+        let is_as_long = old >= SHORTEST_TEXT && new >= old && new - old <= PADDING;
+        let is_no_text = self.is_text() && !after.is_text() && !after.is_wide();
+        !self.is_random() && (is_long && after.is_random() || is_as_long && is_no_text)
     }
 
-    /// True for content that may be encrypted: it is no text, or like random bytes. Else nobody needs to read what was there before.
-    pub fn may_be_encrypted(&self) -> bool {
-        self.length() >= SHORTEST && (!self.is_text() || self.is_random())
+    /// True where every second byte is zero, as in a text in UTF-16.
+    fn is_wide(&self) -> bool {
+        self.0[0] * 5 >= self.length() * 2
     }
 
     fn length(&self) -> u64 {
@@ -151,6 +241,51 @@ mod tests {
         assert!(before.is_scrambled_by(&counts(&base64)));
         let xor: Vec<u8> = letter().iter().map(|byte| byte ^ 0xA5).collect();
         assert!(before.is_scrambled_by(&counts(&xor)));
+    }
+
+    fn fate(before: &[u8], after: &[u8]) -> ContentFate {
+        let look = |bytes: &[u8]| {
+            let mut look = ContentLook::default();
+            // In pieces, which may end within a word.
+            for piece in bytes.chunks(7) {
+                look.write_all(piece).unwrap();
+            }
+            look
+        };
+        look(before).fate(&look(after))
+    }
+
+    #[test]
+    fn a_text_is_kept_where_half_of_its_words_are() {
+        let text = letter();
+        let indented = String::from_utf8(text.clone())
+            .unwrap()
+            .replace(' ', "\n\t");
+        let commented = [b"// by nobody\n", &text[..]].concat();
+        for after in [indented.as_bytes(), &commented, &text] {
+            assert_eq!(fate(&text, after), ContentFate::Kept);
+        }
+        let turned: Vec<u8> = text.iter().rev().copied().collect();
+        let rot13: Vec<u8> = text
+            .iter()
+            .map(|byte| match byte {
+                b'a'..=b'z' => (byte - b'a' + 13) % 26 + b'a',
+                b'A'..=b'Z' => (byte - b'A' + 13) % 26 + b'A',
+                other => *other,
+            })
+            .collect();
+        for after in [&turned[..], &rot13, b"", b"HACKED, Dear Ada\n"] {
+            assert_eq!(fate(&text, after), ContentFate::Replaced);
+        }
+        assert_eq!(fate(&text, &random(text.len())), ContentFate::Scrambled);
+        assert_eq!(fate(b"", b"words"), ContentFate::Replaced, "it had none");
+        assert_eq!(fate(b"\xff\0", b"\xff\0"), ContentFate::Kept, "none either");
+        // A line is enough for what has no letter left.
+        let line = b"report 1, and some words\n";
+        let hidden = line.map(|byte| byte ^ 0xA5);
+        assert_eq!(fate(line, &hidden), ContentFate::Scrambled);
+        let wide: Vec<u8> = line.iter().flat_map(|byte| [*byte, 0]).collect();
+        assert_eq!(fate(line, &wide), ContentFate::Replaced);
     }
 
     #[test]
