@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use turnkey_analysis::behaviour::{BehaviourEngine, End};
 use turnkey_facts as facts;
-use turnkey_facts::{Change, LayerReport, MetLimit};
+use turnkey_facts::{Change, LayerReport, Limit, MetLimit};
 use turnkey_policy::Policy;
 
 use turnkey_facts::{Passage, SinkholeTraffic};
@@ -353,7 +353,15 @@ fn limit_words(inputs: &ReportInputs<'_>) -> Option<String> {
         return None;
     };
     let usage = inputs.usage.unwrap_or_default();
-    let words = limit::words(limit, &inputs.policy.limits, &usage);
+    let limits = &inputs.policy.limits;
+    let words = match limit {
+        Limit::Memory => limit::with_files(
+            limit::words(limit, limits, &usage),
+            limits,
+            inputs.written.as_ref(),
+        ),
+        _ => limit::words(limit, limits, &usage),
+    };
     Some(limit::as_given(words, inputs.lowered))
 }
 

@@ -63,6 +63,20 @@ pub fn as_given(words: String, lowered: &[LoweredLimit]) -> String {
     }
 }
 
+/// The words for memory of which half or more holds the files that the program wrote: they lie in memory, too.
+pub fn with_files(words: String, limits: &JailLimits, written: Option<&Written>) -> String {
+    let written = written.map_or(0, |written| written.bytes);
+    match words.split_once(';') {
+        Some((used, rest)) if written >= limits.memory / 2 => {
+            format!(
+                "{used}, {} of it in files that it wrote;{rest}",
+                size(written)
+            )
+        }
+        _ => words,
+    }
+}
+
 fn memory(limits: &JailLimits, usage: &Usage) -> String {
     let used = usage
         .memory_peak
@@ -114,6 +128,28 @@ mod tests {
 
     fn limits() -> JailLimits {
         JailLimits::default()
+    }
+
+    #[test]
+    fn memory_that_holds_files_says_so() {
+        let limits = JailLimits {
+            memory: 512 * MIB,
+            ..limits()
+        };
+        let words = |bytes| {
+            let written = Written {
+                bytes,
+                most_bytes: 1 << 40,
+                files: 1,
+                most_files: 9,
+            };
+            let words = super::words(Limit::Memory, &limits, &Usage::default());
+            with_files(words, &limits, Some(&written))
+        };
+        let files =
+            "memory: 512 MiB, 300 MiB of it in files that it wrote; allow more with --memory 1G";
+        assert_eq!(words(300 * MIB), files);
+        assert_eq!(words(MIB), "memory: 512 MiB; allow more with --memory 1G");
     }
 
     #[test]
