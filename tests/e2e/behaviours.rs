@@ -528,6 +528,38 @@ fn what_has_one_purpose_is_named_by_it() {
     );
 }
 
+/// Through one descriptor each, and a line is enough; and as backups are made, which lose nothing.
+#[test]
+fn a_line_that_is_hidden_by_one_descriptor_is_a_mass_change_and_a_backup_is_none() {
+    let notes = || {
+        let run = observed();
+        let numbers = 0..7;
+        numbers.fold(run, |run, number| {
+            run.file(
+                &format!("note{number}.txt"),
+                &format!("note {number} is all mine\n"),
+            )
+        })
+    };
+    let hides = "import os
+for name in os.listdir('.'):
+    with open(name, 'r+b') as file:
+        text = file.read()
+        file.seek(0)
+        file.write(bytes(byte ^ 0xa5 for byte in text))";
+    is_named(&notes().python(hides), "mass-change");
+    let ran = notes().shell("for f in *; do mv $f $f.bak; done; sed -i.orig s/mine/yours/ *");
+    is_nothing(&ran);
+}
+
+#[test]
+fn what_a_person_typed_and_a_planted_name_are_told() {
+    let run = Run::new().file(".bash_history", "ssh prod\n");
+    is_named(&run.shell("rm .bash_history"), "defense-impairment");
+    let plants = "mkdir -p ~/.local/bin; printf '#!/bin/sh\n' > ~/.local/bin/sudo";
+    is_named(&Run::new().shell(plants), "injection");
+}
+
 /// Overwrites each note in place with what each program makes of it.
 const REWRITES: &str = "
 import base64, hashlib, os, sys
