@@ -18,10 +18,7 @@ const STACK: usize = 256 << 20;
 /// Looks at a text on a stack of its own. What no text is, what is too large, and what a parser gives up on is a finding.
 pub fn looked_at(code: &[u8], look: impl FnOnce(&str) -> Scan + Send) -> Scan {
     if code.len() > LARGEST {
-        let says = format!(
-            "the script has {} bytes, and no more than {LARGEST} are looked at",
-            code.len()
-        );
+        let says = format!("the script has more than {LARGEST} bytes, and is not looked at");
         return only(&rule::TOO_LARGE, says);
     }
     if code.contains(&0) {

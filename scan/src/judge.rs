@@ -77,6 +77,8 @@ pub struct Judge {
     allowed_imports: Option<Vec<String>>,
     needs: Needs,
     steps: usize,
+    /// A walk that only learns had no steps left.
+    gave_up: bool,
     /// The place of what is looked at; of what is decoded, the place where it is.
     at: Position,
     /// Substitutions around, within which the place stays where they stand.
@@ -127,6 +129,11 @@ impl Judge {
 
     /// True when acts count, and are not only there to learn from.
     pub fn listen(&mut self, listens: bool) {
+        if listens && !self.listens && self.layer == 0 {
+            // The walk that tells has as many steps as those that learn: what these took, nothing that is done is left out for.
+            self.gave_up |= self.steps >= bounded::STEPS;
+            self.steps = 0;
+        }
         self.listens = listens;
     }
 
@@ -264,9 +271,12 @@ impl Judge {
     /// The sum of it.
     pub fn finish(mut self) -> Scan {
         self.conclude();
-        if self.steps >= bounded::STEPS {
+        if self.gave_up || self.steps >= bounded::STEPS {
             self.at = Position::default();
-            self.find(&rule::TOO_MUCH_WORK, "the script takes more work than is done for one, and the rest of it was not looked at");
+            self.find(
+                &rule::TOO_MUCH_WORK,
+                "the script takes more work than is done for one, and not all of it was looked at",
+            );
         }
         self.findings.sort_by_key(|finding| {
             (
@@ -276,8 +286,10 @@ impl Judge {
             )
         });
         let all: usize = self.counts.values().sum();
+        let is_unread = |finding: &Finding| rule::UNREAD.iter().any(|rule| rule.id == finding.rule);
         Scan {
             language: None,
+            whole: !self.findings.iter().any(is_unread),
             score: score(&self.findings),
             left_out: all - self.findings.len(),
             findings: self.findings,

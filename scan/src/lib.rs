@@ -35,6 +35,8 @@ pub struct ScanOptions {
 pub struct Scan {
     /// The language that it was read as.
     pub language: Option<Language>,
+    /// False where something of the text was not looked at, as [`rule::UNREAD`] say.
+    pub whole: bool,
     /// From 0 to 99: how little there is left to doubt that it is risky.
     pub score: u32,
     /// Gravest first.
@@ -57,7 +59,10 @@ pub fn scan(name: &str, code: &[u8], options: &ScanOptions) -> Scan {
             language.read(text, &mut judge);
             judge.finish()
         }),
-        None => Scan::default(),
+        None => Scan {
+            whole: true,
+            ..Scan::default()
+        },
     };
     Scan {
         language,

@@ -13,6 +13,15 @@ pub struct Rule {
     pub title: &'static str,
 }
 
+/// Those that say of a script that it was not looked at, or not at all of it.
+pub const UNREAD: &[&Rule] = &[
+    &NOT_PARSED,
+    &TOO_LARGE,
+    &TOO_NESTED,
+    &TOO_MUCH_WORK,
+    &NOT_TEXT,
+];
+
 macro_rules! rules {
     ($($name:ident $id:literal $technique:expr, $weight:literal, $title:literal;)*) => {
         $(#[doc = $title] pub const $name: Rule = Rule { id: $id, technique: $technique, weight: $weight, title: $title };)*

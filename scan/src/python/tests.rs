@@ -285,6 +285,28 @@ fn what_takes_too_much_work_is_a_finding() {
     assert!(rules(&lookups).contains(&"too-much-work"));
 }
 
+/// Whoever writes much takes the work of those walks that only learn, and hides nothing that stands before.
+#[test]
+fn what_stands_before_too_much_work_is_told() {
+    let padded = |padding: &str, times: usize| {
+        let code = format!(
+            "import os\nos.system('rm -rf /')\n{}",
+            padding.repeat(times)
+        );
+        scan_text(&code)
+    };
+    for (padding, times) in [
+        ("os.system('echo')\n", 10_000),
+        ("[[y for y in a] for x in a]\n", 30_000),
+    ] {
+        let scan = padded(padding, times);
+        let rules: Vec<&str> = scan.findings.iter().map(|finding| finding.rule).collect();
+        assert!(rules.contains(&"destroys"), "{rules:?}");
+    }
+    assert!(!padded("os.system('echo')\n", 10_000).whole);
+    assert!(padded("x = 1\n", 10).whole);
+}
+
 #[test]
 fn chains_and_growing_texts_take_little_work() {
     // What stands before a point is looked at once.

@@ -210,6 +210,27 @@ fn a_submodule_is_not_fetched_and_never_a_pass_of_the_scan() {
     assert_eq!(marks.taken(), [""; 0]);
 }
 
+/// A line of padding makes it too large, a zero no text, and brackets too deep for the parser.
+#[test]
+fn a_script_that_is_not_looked_at_whole_is_never_a_pass_of_the_scan() {
+    let acts = "import os\nos.system('rm -rf /')\n";
+    let large = format!("{acts}#{}\n", "#".repeat(1 << 20));
+    let nested = format!("{acts}x = {}\n", "(".repeat(100_000));
+    for text in [large, format!("{acts}\0"), nested] {
+        let config = unrunnable().replace("[[tests]]", "[scan]\nfail_at = 50\n[[tests]]");
+        let repository = TestRepository::new(&config);
+        std::fs::write(repository.at("job.py"), text).expect("it can be written");
+        repository.git(&["add", "job.py"]);
+        repository.git(&["commit", "-q", "-m", &format!("m\n\n{WRITTEN}")]);
+        let gated = repository.gate("--json");
+        gated.expect(120);
+        let scan = &gated.result()["checks"][0];
+        assert_eq!(scan["verdict"], "inconclusive");
+        let why = scan["why"].as_str().expect("the reason");
+        assert!(why.contains("job.py could not be looked at whole"), "{why}");
+    }
+}
+
 #[test]
 fn a_checkout_has_the_bytes_of_the_commit() {
     // What is looked at would differ from what is stored: other line ends, a word that is filled in.

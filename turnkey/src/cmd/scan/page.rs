@@ -22,6 +22,8 @@ struct ScriptEntry<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
     score: u32,
+    /// False where something of it was not looked at.
+    whole: bool,
     findings: &'s [Finding],
     /// Findings that are not listed.
     findings_left_out: usize,
@@ -63,6 +65,7 @@ fn entry(script: &ScannedScript) -> ScriptEntry<'_> {
         path: &script.path,
         language: scan.language.map(turnkey_scan::Language::name),
         score: scan.score,
+        whole: scan.whole,
         findings: &scan.findings,
         findings_left_out: scan.left_out,
         imports: &scan.imports,

@@ -32,6 +32,7 @@ struct ScanPage {
 struct ScannedFile {
     path: String,
     score: u32,
+    whole: bool,
     findings: Vec<ScanFinding>,
 }
 
@@ -69,17 +70,25 @@ pub fn check(
     let files = of_kind(FileKind::File);
     let mut scanned = scan(&files, workshop)?;
     let mut findings = Vec::new();
-    let mut unread = Vec::new();
+    let (mut unread, mut cut) = (Vec::new(), Vec::new());
     for path in files {
-        match scanned.remove(path) {
-            Some(file) if file.score >= config.fail_at => {
-                findings.extend(of_file(path, &file, config.fail_at));
-            }
-            Some(_) => {}
-            None => unread.push(path),
+        let Some(file) = scanned.remove(path) else {
+            unread.push(path);
+            continue;
+        };
+        if !file.whole {
+            cut.push(path);
+        }
+        if file.score >= config.fail_at {
+            findings.extend(of_file(path, &file, config.fail_at));
         }
     }
     note(notes, "neither Python nor shell, and not scanned", &unread);
+    note(
+        notes,
+        "too large, too involved or not in their language, and not scanned whole",
+        &cut,
+    );
     note(
         notes,
         "symlinks, and not scanned",
@@ -90,6 +99,12 @@ pub fn check(
     if findings.is_empty() && !submodules.is_empty() {
         bail!(
             "a submodule changed, and the files of another repository are not here to be scanned"
+        );
+    }
+    if findings.is_empty() && !cut.is_empty() {
+        bail!(
+            "{} could not be looked at whole: turnkey scan says why; split it, or override the check",
+            escape(cut[0])
         );
     }
     Ok(GateCheck::failing_by("scan", findings))
@@ -205,6 +220,7 @@ mod tests {
         let file = |findings| ScannedFile {
             path: "a.py".to_owned(),
             score: 60,
+            whole: true,
             findings,
         };
         let [whole] = &of_file(b"a.py", &file(Vec::new()), 50)[..] else {
