@@ -5,7 +5,12 @@
 //! directory; so is a symlink that leads to no stream. Streams, such as a FIFO, a terminal or /dev/stdout, are
 //! written as they are.
 
+mod absent;
 mod keep;
+mod unwritten;
+
+pub use self::absent::note_absent;
+pub use self::unwritten::UnwrittenOutput;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -168,6 +173,19 @@ impl OpenOutput {
                 place.publish(&file)
             }
         }
+    }
+
+    /// The same; the error names what could not be written, and where to.
+    pub fn write_as(self, what: &'static str, bytes: &[u8]) -> Result<(), UnwrittenOutput> {
+        let place = match &self {
+            OpenOutput::Stream(_) => None,
+            OpenOutput::File(_, name) => Some(name.whole.clone()),
+        };
+        self.write(bytes).map_err(|source| UnwrittenOutput {
+            what,
+            place,
+            source,
+        })
     }
 
     /// The same for a file that is new: one that is there by now stays.
@@ -398,6 +416,7 @@ fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {
 
 /// The descriptor that the caller has opened, which is theirs to choose but for disks.
 fn inherited(number: i32) -> io::Result<OwnedFd> {
+    absent::require_there(number)?;
     let stream = paths::inherited(number)?;
     let kind = SFlag::from_bits_truncate(fstat(&stream)?.st_mode) & SFlag::S_IFMT;
     let flags = OFlag::from_bits_truncate(fcntl(&stream, FcntlArg::F_GETFL)?);
