@@ -261,7 +261,8 @@ impl OutputName {
             | OFlag::O_NONBLOCK
             | OFlag::O_NOCTTY
             | OFlag::O_CLOEXEC;
-        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE)?;
+        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE);
+        let file = file.map_err(is_link)?;
         let stat = fstat(&file)?;
         let why = match kind(&stat) {
             OutputKind::File if !paths::is_trusted(stat.st_uid) => {
@@ -426,6 +427,14 @@ fn inherited(number: i32) -> io::Result<OwnedFd> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(stream)
+}
+
+/// open(2), `O_NOFOLLOW`: by a link, somebody else could choose the file.
+fn is_link(errno: Errno) -> io::Error {
+    match errno {
+        Errno::ELOOP => io::Error::other("it is a symlink; name the file itself that it leads to"),
+        other => other.into(),
+    }
 }
 
 /// open(2): what a file system that knows no `O_TMPFILE` answers.
