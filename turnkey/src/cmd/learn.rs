@@ -5,7 +5,6 @@ mod calls;
 mod contacts;
 mod draft;
 mod limits;
-pub mod names;
 mod network;
 pub mod places;
 mod runs;
