@@ -245,6 +245,9 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
     Some(match path {
         "/" if stopped_by == Stopper::Landlock => Opening::Line(LISTS.to_owned()),
         _ if is_missing && place.starts_with("/proc") => Opening::Line(PROC.to_owned()),
+        _ if stopped_by == Stopper::Mounts && place == Path::new(WORKSPACE) && renames(access) => {
+            Opening::Never(MOUNT_POINT)
+        }
         _ if stopped_by == Stopper::Mounts && place.starts_with(WORKSPACE) => {
             Opening::Flag("--workdir-mode overlay".to_owned())
         }
@@ -268,6 +271,15 @@ fn is_of_the_system(path: &Path) -> bool {
     path.parent() == Some(Path::new("/")) || SYSTEM.iter().any(|tree| path.starts_with(tree))
 }
 
+/// The working directory itself, in every mode: rmdir(2), rename(2), `EBUSY`.
+const MOUNT_POINT: &str = "it is a mount point, which keeps its name; what is in it can be removed";
+
+/// True for what takes a name away or changes it.
+fn renames(access: &[FileAccess]) -> bool {
+    let is = |one: &FileAccess| matches!(one, FileAccess::Rename | FileAccess::Unlink);
+    access.iter().any(is)
+}
+
 /// The line of a profile that shows more of `/proc` than the jail's processes.
 const PROC: &str = "[filesystem] proc = \"common\"";
 
@@ -279,9 +291,9 @@ const LISTS: &str = "[filesystem] read = […] without `list = false` in any ent
 
 /// Only an absolute path can be given, and only one that was not escaped can be typed.
 fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
-    use FileAccess::{Attribute, Chmod, Link, Rename, Unlink, Write};
+    use FileAccess::{Attribute, Chmod, Link, Write};
     let is = |kinds: &[FileAccess]| access.iter().any(|one| kinds.contains(one));
-    let (flag, path) = if is(&[Rename, Unlink]) {
+    let (flag, path) = if renames(access) {
         // A name is its directory's.
         ("--write", Path::new(path).parent()?.to_str()?)
     } else if is(&[Link]) {

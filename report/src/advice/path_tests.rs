@@ -72,3 +72,31 @@ fn the_name_of_a_file_for_a_while_is_proposed_as_a_pattern() {
         r#"path = ["/workspace/.git/config"]"#
     );
 }
+
+#[test]
+fn the_working_directory_itself_is_removed_in_no_mode() {
+    let advice = |path: &str, access: FileAccess| {
+        let object = act(
+            path,
+            AttemptKind::Unlink,
+            access,
+            Outcome::Denied(Stopper::Mounts),
+        )
+        .object;
+        for_layer(Stopper::Mounts, &object, None).unwrap_or_default()
+    };
+    for access in [FileAccess::Unlink, FileAccess::Rename] {
+        let told = advice("/workspace", access);
+        assert!(
+            told.starts_with("no profile can allow it: it is a mount point"),
+            "{told}"
+        );
+    }
+    for (path, access) in [
+        ("/workspace/a", FileAccess::Unlink),
+        ("/workspace/a", FileAccess::Write),
+        ("/workspace", FileAccess::Attribute),
+    ] {
+        assert_eq!(advice(path, access), "--workdir-mode overlay", "{path}");
+    }
+}
