@@ -78,6 +78,8 @@ pub enum SpecialAddress {
     LinkLocal,
     /// Many at once, which no connection reaches.
     Group,
+    /// All on the wire at once, which no connection reaches either.
+    Broadcast,
 }
 
 impl SpecialAddress {
@@ -100,6 +102,7 @@ impl SpecialAddress {
             SpecialAddress::Metadata => "the metadata of a cloud",
             SpecialAddress::LinkLocal => "link-local",
             SpecialAddress::Group => "multicast",
+            SpecialAddress::Broadcast => "the limited broadcast address",
         }
     }
 }
@@ -118,7 +121,7 @@ const GUARDED: &[(&str, u8, SpecialAddress)] = &[
     ("169.254.0.0", 16, SpecialAddress::LinkLocal),
     ("fe80::", 10, SpecialAddress::LinkLocal),
     ("224.0.0.0", 4, SpecialAddress::Group),
-    ("255.255.255.255", 32, SpecialAddress::Group),
+    ("255.255.255.255", 32, SpecialAddress::Broadcast),
     ("ff00::", 8, SpecialAddress::Group),
 ];
 
@@ -408,6 +411,24 @@ mod tests {
         }
         assert!(allows(&everything, &own, address("10.0.0.6"), 80));
         assert!(allows(&everything, &own, address("2001:db8::6"), 80));
+    }
+
+    #[test]
+    fn the_limited_broadcast_is_no_multicast() {
+        let name =
+            |text: &str| SpecialAddress::from_address(address(text)).map(SpecialAddress::name);
+        assert_eq!(
+            name("255.255.255.255"),
+            Some("the limited broadcast address")
+        );
+        assert_eq!(
+            name("::ffff:255.255.255.255"),
+            Some("the limited broadcast address")
+        );
+        for text in ["224.0.0.1", "239.255.255.255", "ff02::1"] {
+            assert_eq!(name(text), Some("multicast"), "{text}");
+        }
+        assert_eq!(name("255.255.255.254"), None);
     }
 
     #[test]

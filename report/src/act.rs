@@ -495,6 +495,12 @@ pub fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
+/// True for a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
+pub fn is_asked_in_passing(act: &ReportedAct, name: &str) -> bool {
+    let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
+    by_filter && act.errno == libc::ENOSYS && syscalls::NUMA.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{self, raw};

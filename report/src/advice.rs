@@ -3,6 +3,8 @@
 //! Two things can stand in the way: a rule, and a layer of the jail. The advice names the flag
 //! that opens the layer and the rule to write, and says so when no profile can allow it.
 
+mod written;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,6 +21,8 @@ use super::model::{FileAccess, SocketType};
 use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
+use super::unchosen;
+use written::snippet;
 
 /// A way to open a layer that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,6 +245,9 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
     Some(match path {
         "/" if stopped_by == Stopper::Landlock => Opening::Line(LISTS.to_owned()),
         _ if is_missing && place.starts_with("/proc") => Opening::Line(PROC.to_owned()),
+        _ if stopped_by == Stopper::Mounts && place == Path::new(WORKSPACE) && renames(access) => {
+            Opening::Never(MOUNT_POINT)
+        }
         _ if stopped_by == Stopper::Mounts && place.starts_with(WORKSPACE) => {
             Opening::Flag("--workdir-mode overlay".to_owned())
         }
@@ -264,6 +271,15 @@ fn is_of_the_system(path: &Path) -> bool {
     path.parent() == Some(Path::new("/")) || SYSTEM.iter().any(|tree| path.starts_with(tree))
 }
 
+/// The working directory itself, in every mode: rmdir(2), rename(2), `EBUSY`.
+const MOUNT_POINT: &str = "it is a mount point, which keeps its name; what is in it can be removed";
+
+/// True for what takes a name away or changes it.
+fn renames(access: &[FileAccess]) -> bool {
+    let is = |one: &FileAccess| matches!(one, FileAccess::Rename | FileAccess::Unlink);
+    access.iter().any(is)
+}
+
 /// The line of a profile that shows more of `/proc` than the jail's processes.
 const PROC: &str = "[filesystem] proc = \"common\"";
 
@@ -275,9 +291,9 @@ const LISTS: &str = "[filesystem] read = […] without `list = false` in any ent
 
 /// Only an absolute path can be given, and only one that was not escaped can be typed.
 fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
-    use FileAccess::{Attribute, Chmod, Link, Rename, Unlink, Write};
+    use FileAccess::{Attribute, Chmod, Link, Write};
     let is = |kinds: &[FileAccess]| access.iter().any(|one| kinds.contains(one));
-    let (flag, path) = if is(&[Rename, Unlink]) {
+    let (flag, path) = if renames(access) {
         // A name is its directory's.
         ("--write", Path::new(path).parent()?.to_str()?)
     } else if is(&[Link]) {
@@ -384,7 +400,7 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         id: format!("allow-{}", rule.id),
         on: deciding_kinds(rule, act),
         access: accesses(rule, act),
-        path: vec![exact],
+        path: vec![made_up(rule, act).unwrap_or(exact)],
         action: RuleAction::Allow,
         yields: false,
         hidden: false,
@@ -392,6 +408,25 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         ..rule.clone()
     };
     (allow, false)
+}
+
+/// The pattern for the path of a file that the act writes or names, where nobody chose its name: the next run has another. `None` where
+/// the rule would decide all the same.
+fn made_up(rule: &Rule, act: &ReportedAct) -> Option<Glob> {
+    let Object::File {
+        path: Some(path),
+        access,
+        ..
+    } = &act.object
+    else {
+        return None;
+    };
+    let changes = |access: &FileAccess| !matches!(access, FileAccess::Read | FileAccess::Stat);
+    let pattern = Glob::parse(&unchosen::of_path(path)?).ok()?;
+    let decides = |own: &Glob| own.specificity() >= pattern.specificity();
+    let mut owns = rule.path.iter();
+    let is_decided = owns.any(|own| own.matches(path.as_bytes()) && decides(own));
+    (access.iter().any(changes) && !is_decided).then_some(pattern)
 }
 
 /// A rule that allows the act's address and port beside the one that decided; `None` for another kind
@@ -493,79 +528,7 @@ fn literal(path: &str) -> Option<Glob> {
     Glob::parse(&pattern).ok()
 }
 
-/// A rule as a profile writes it, one key on a line.
-fn snippet(rule: &Rule, replaces: bool) -> String {
-    let mut lines = vec!["[[rule]]".to_owned(), format!("id = {}", string(&rule.id))];
-    if replaces {
-        lines.push("replaces = true".to_owned());
-    }
-    lines.push(format!("on = {}", list(rule.on.iter().map(|on| on.name()))));
-    if !rule.path.is_empty() {
-        lines.push(format!(
-            "path = {}",
-            list(rule.path.iter().map(Glob::as_str))
-        ));
-    }
-    if !rule.access.is_empty() && rule.access.len() < OpenAccess::ALL.len() {
-        lines.push(format!(
-            "access = {}",
-            list(rule.access.iter().map(|access| access.name()))
-        ));
-    }
-    let addresses = rule.address.iter().map(ToString::to_string);
-    let ports = rule.port.iter().map(ToString::to_string);
-    for (key, values) in [
-        ("address", addresses.collect::<Vec<_>>()),
-        ("port", ports.collect()),
-    ] {
-        if !values.is_empty() {
-            lines.push(format!(
-                "{key} = {}",
-                list(values.iter().map(String::as_str))
-            ));
-        }
-    }
-    if !rule.flags.is_empty() {
-        lines.push(format!(
-            "flags = {}",
-            list(rule.flags.iter().map(|flag| flag.name()))
-        ));
-    }
-    for (key, globs) in [("exe", &rule.exe), ("script", &rule.script)] {
-        if !globs.is_empty() {
-            lines.push(format!("{key} = {}", list(globs.iter().map(Glob::as_str))));
-        }
-    }
-    if rule.yields && !rule.path.is_empty() {
-        lines.push("yields = true".to_owned());
-    }
-    if rule.present {
-        lines.push("present = true".to_owned());
-    }
-    if rule.same_file != SameFile::No {
-        lines.push(format!("same_file = \"{}\"", rule.same_file));
-    }
-    lines.push(format!("action = \"{}\"", rule.action));
-    if rule.action != RuleAction::Allow {
-        lines.push(format!("severity = \"{}\"", rule.severity));
-        lines.extend(
-            rule.technique
-                .as_ref()
-                .map(|technique| format!("technique = {}", string(technique))),
-        );
-    }
-    lines.join("\n")
-}
-
-fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<String> = words.map(string).collect();
-    format!("[{}]", words.join(", "))
-}
-
-/// A JSON string is a TOML string as well.
-fn string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
+#[cfg(test)]
+mod path_tests;
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use turnkey_facts::symlinks::Symlinks;
 use turnkey_facts::{Decision, Event, Kind};
-use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, Severity, syscalls};
+use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, Severity};
 
-use super::act::{Object, ReportedAct, kind_name};
+use super::act::{Object, ReportedAct, is_asked_in_passing, kind_name};
 use super::clock::Clock;
 use super::errno::errno_name;
 use super::met::FailedAtLimits;
@@ -22,7 +22,7 @@ use super::preparation::{self, Weight};
 use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::speakers::Speakers;
-use super::stopper::{Attribution, Outcome, Stopper};
+use super::stopper::{Attribution, Outcome};
 use super::{advice, table::Table, unknown};
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
@@ -323,6 +323,8 @@ impl Aggregator {
                 true => advice::for_rule_alone(&self.profile, rule, act),
                 false => advice::for_rule(&self.profile, rule, act),
             },
+            own_directory: key.outcome == Outcome::Allowed
+                && self.attribution.is_own_directory(act.object.path()),
             ..unattended(rule, key)
         };
         self.violations.record(key, first, |violation| {
@@ -337,12 +339,6 @@ fn kind_of(rule: &Rule, on: AttemptKind) -> AttemptKind {
     own.filter(|_| !rule.on.contains(&on))
         .copied()
         .unwrap_or(on)
-}
-
-/// True for a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
-fn is_asked_in_passing(act: &ReportedAct, name: &str) -> bool {
-    let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
-    by_filter && act.errno == libc::ENOSYS && syscalls::NUMA.contains(&name)
 }
 
 /// The violation that rule and key describe; time, process and advice are empty.
@@ -360,6 +356,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         stopped_by: key.outcome.stopper(),
         actor_unknown: key.actor_unknown,
         file_unknown: key.file_unknown,
+        own_directory: false,
         process: super::model::Actor::default(),
         path: None,
         host_path: None,
@@ -458,6 +455,7 @@ mod tests {
         CREDENTIALS, OUTBOUND, Story, clock, connect, open_failed, opened, policy,
     };
     use super::super::model::Result;
+    use super::super::stopper::Stopper;
     use super::*;
 
     fn observe(story: &Story) -> Observations {

@@ -43,6 +43,9 @@ fn of_success(violation: &Violation) -> &'static str {
         Some(path) if looks && masks::hide(path) => {
             "nothing, but what stands there is empty: the host's own is covered"
         }
+        _ if looks && violation.own_directory => {
+            "nothing, but nothing of the host's was listed: the directory is the jail's own"
+        }
         _ if leads_elsewhere(violation) => {
             "nothing: it was done, and what a symlink leads to is as it was"
         }

@@ -46,6 +46,7 @@ mod stopper;
 mod table;
 pub mod terminal;
 mod text;
+pub mod unchosen;
 mod units;
 mod unknown;
 mod verdict;

@@ -349,6 +349,9 @@ pub struct Violation {
     /// closed it kept the kernel's programs from knowing the file, so that the strongest answer that any file has was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub file_unknown: bool,
+    /// True when what was looked at is a directory of the jail's own, which shows nothing of the host's but what the profile gives.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own_directory: bool,
     /// The process that made the attempt.
     pub process: Actor,
     /// The kernel's own path when it resolved one, the argument otherwise.

@@ -42,6 +42,9 @@
 //! | 0 | of an attachment, whatever its processes ended with |
 //! | 128+N | turnkey was asked to end by signal N, or the command died from it |
 //! | the command's own | otherwise |
+//!
+//! When a file that was asked for cannot be written once the run is over, 121 and 120 stay, as nothing weighs more, and every other becomes
+//! 125.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -53,7 +56,7 @@ use turnkey_policy::{AcceptedFinding, OnLoss, Severity};
 use super::behaviour;
 use super::clock::Clock;
 use super::ending::{AttachmentEnding, Ending, NotStarted, RunEnding};
-use super::model::{Finding, OtherWatcher, Status, Verdict};
+use super::model::{Finding, OtherWatcher, Report, Status, Verdict};
 use super::terminal::signal_name;
 use super::text::escape;
 
@@ -147,6 +150,22 @@ pub fn exit_code(ending: &Ending, lost: bool, on_loss: OnLoss) -> u8 {
         Some(Limit::Wall | Limit::CpuTime) => 124,
         Some(Limit::Memory | Limit::Pids | Limit::Output | Limit::FileSize) => 122,
         None => own_code(ran),
+    }
+}
+
+impl Report {
+    /// The exit code in the place of `code`, turnkey's own, when a file that was asked for could not be written once the run was over.
+    /// The program's own 121 says nothing of a kill.
+    pub fn code_of_unwritten(&self, code: u8) -> u8 {
+        code_of_unwritten(self.status, self.exit_code, code)
+    }
+}
+
+fn code_of_unwritten(status: Status, programs: Option<u8>, code: u8) -> u8 {
+    let is_turnkeys = status == Status::KilledByPolicy || programs != Some(code);
+    match code {
+        120 | 121 if is_turnkeys => code,
+        _ => 125,
     }
 }
 

@@ -14,6 +14,7 @@ use turnkey_monitor::{LookupError, OpenError, SharedError};
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
+use crate::files::UnwrittenOutput;
 use crate::publish::PublishError;
 use crate::required_layers::UnavailableLayers;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
@@ -133,6 +134,7 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
     let publish = || error.downcast_ref().and_then(PublishError::fix);
+    let unwritten = || error.downcast_ref().map(UnwrittenOutput::fix);
     let shared = || error.downcast_ref().and_then(SharedError::fix);
     let monitor = || error.downcast_ref().and_then(OpenError::fix);
     let lookup = || {
@@ -144,6 +146,7 @@ fn fix(error: &anyhow::Error) -> Option<String> {
         .or_else(export)
         .or_else(publish)
         .or_else(lookup)
+        .or_else(unwritten)
         .or_else(shared)
         .or_else(monitor)
 }

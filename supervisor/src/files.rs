@@ -6,6 +6,6 @@ mod outputs;
 mod text;
 
 pub use input::{open, read, read_below};
-pub use output::{AppendedOutput, CallerOutput, OpenOutput};
+pub use output::{AppendedOutput, CallerOutput, OpenOutput, UnwrittenOutput, note_absent};
 pub use outputs::RunOutputs;
 pub use text::{read as read_text, text};

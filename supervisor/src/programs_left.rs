@@ -1,6 +1,8 @@
 //! Programs of the caller's PATH that a program which failed was to start, and that the jail does not have: a toolchain brings in
 //! what the command itself needs, and nothing for what a shell, make or npm starts in its turn.
 
+mod commands;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +42,7 @@ fn search_path(policy: &Policy) -> &str {
     set.map_or(DEFAULT_PATH, String::as_str)
 }
 
-/// Names that were looked up in vain: those that execve(2) was given, and words of shells that found no program. A shell looks
+/// Names that were looked up in vain: those that execve(2) was given, and commands of shells that found no program. A shell looks
 /// for a file by stat(2), of which nobody is told.
 fn names(report: &Report, path: &str) -> BTreeSet<String> {
     let directories: Vec<&Path> = path.split(':').map(Path::new).collect();
@@ -54,15 +56,9 @@ fn names(report: &Report, path: &str) -> BTreeSet<String> {
     });
     let unfound = report.processes.iter();
     let unfound = unfound.filter(|process| process.exit == Some(Exit::Code(NOT_FOUND)));
-    let words = unfound.flat_map(|process| process.argv.iter().skip(1));
-    let words = words.flat_map(|word| word.split(|c: char| !is_of_a_name(c)));
-    let words = words.filter(|word| !word.is_empty() && !word.contains('/'));
-    tried.chain(words.map(str::to_owned)).take(NAMES).collect()
-}
-
-/// True for what stands in names of programs and paths: a path is no name.
-fn is_of_a_name(c: char) -> bool {
-    c.is_alphanumeric() || "-_.+/".contains(c)
+    let commands = unfound.filter_map(|process| commands::text(&process.argv));
+    let commands = commands.flat_map(commands::in_text);
+    tried.chain(commands).take(NAMES).collect()
 }
 
 /// True when a directory of the jail's PATH has it.

@@ -122,6 +122,11 @@ impl FoundSink {
     /// When it cannot be opened, or nobody listens.
     pub fn open(self) -> anyhow::Result<OpenSink> {
         let name = self.target.to_string();
+        let mend = match self.place {
+            // It has none to be started.
+            FoundPlace::File(_) => "name another file",
+            _ => "start its receiver first",
+        };
         let receiver = match self.place {
             FoundPlace::Socket(socket) => journald::Journald::open(socket).map(boxed),
             FoundPlace::File(output) => file::AlertFile::open(output).map(boxed),
@@ -132,9 +137,8 @@ impl FoundSink {
                 https::HttpsWebhook::open(curl, self.target.url(), secret).map(boxed)
             }
         };
-        let receiver = receiver.with_context(|| {
-            format!("{name} cannot be had; start its receiver first, or leave `--to` out")
-        })?;
+        let receiver = receiver
+            .with_context(|| format!("{name} cannot be had; {mend}, or leave `--to` out"))?;
         Ok(OpenSink {
             name,
             format: self.target.format,

@@ -448,3 +448,67 @@ fn j73_no_command_waits_for_a_fifo_or_reads_without_an_end() {
         }
     }
 }
+
+/// A run whose report's directory is removed before the program goes on with the last words of the shell's script.
+fn without_the_directory(last: &str) -> (Option<i32>, String) {
+    let (empty, place) = (scratch(), scratch());
+    let gone = place.path().join("gone");
+    std::fs::create_dir(&gone).expect("a test can do that");
+    let mut command = Command::new(binary());
+    command
+        .args(["run", "--report"])
+        .arg(gone.join("report.json"));
+    command.args(["--", "sh", "-c", &format!("echo ready; read word; {last}")]);
+    command.current_dir(empty.path()).stdin(Stdio::piped());
+    let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().expect("turnkey can be started");
+    let mut ready = [0; 6];
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    std::io::Read::read_exact(stdout, &mut ready).expect("the program runs");
+    std::fs::remove_dir(&gone).expect("an unnamed file keeps no directory");
+    // Its end ends the wait.
+    drop(child.stdin.take());
+    let output = finish(child);
+    let told = told(&output);
+    let path = gone.display();
+    assert!(
+        told.contains(&format!("could not write the report to {path}/report.json")),
+        "{told}"
+    );
+    assert!(told.contains("fix: its directory was removed"), "{told}");
+    (output.status.code(), told)
+}
+
+#[test]
+fn a_report_that_cannot_be_written_hides_no_kill() {
+    let (code, told) = without_the_directory("exec cat /etc/shadow");
+    assert_eq!(code, Some(121), "{told}");
+    for last in ["exit 0", "exit 121"] {
+        let (code, told) = without_the_directory(last);
+        assert_eq!(code, Some(125), "{last}: nothing weighs more: {told}");
+    }
+}
+
+#[test]
+fn a_report_to_a_closed_standard_output_is_refused_before_anything_runs() {
+    for flag in ["--report -", "--events -", "--report /dev/stdout"] {
+        for (to, expected) in [(">&-", Some(125)), (">/dev/null", Some(3))] {
+            let place = scratch();
+            let own = place.path().display();
+            let line = format!(
+                "\"$0\" run --unmonitored --write {own} {flag} -- sh -c 'touch {own}/ran; exit 3' {to}"
+            );
+            let mut command = Command::new("sh");
+            command.args(["-c", &line]).arg(binary());
+            command.current_dir(place.path()).stdin(Stdio::null());
+            let output = command.stderr(Stdio::piped()).output().expect("a shell");
+            let told = told(&output);
+            assert_eq!(output.status.code(), expected, "{flag} {to}: {told}");
+            let has_run = place.path().join("ran").exists();
+            assert_eq!(has_run, expected == Some(3), "{flag} {to}: {told}");
+            if !has_run {
+                assert!(told.contains("standard output is closed"), "{told}");
+            }
+        }
+    }
+}

@@ -311,6 +311,8 @@ fn a_receiver_that_cannot_be_had_is_told_before_anything_runs() {
     let (one, other) = (path("one"), path("other"));
     std::fs::write(&one, "kept").expect("it can be written");
     std::fs::hard_link(&one, &other).expect("it can be linked");
+    let link = path("link");
+    std::os::unix::fs::symlink("fresh", &link).expect("it can be linked");
     let closed = Receiver::http(|_| Answer::Nothing).closed_port();
     for (sink, said) in [
         (
@@ -323,6 +325,7 @@ fn a_receiver_that_cannot_be_had_is_told_before_anything_runs() {
         (format!("file:{}", path("none/x")), "No such file"),
         (format!("file:{strangers}"), "another user"),
         (format!("file:{other}"), "another name"),
+        (format!("file:{link}"), "name the file itself"),
         ("webhook:http://example.org/".to_owned(), "in clear"),
         ("syslog".to_owned(), "journald, file:PATH, webhook:"),
     ] {

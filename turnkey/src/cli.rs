@@ -177,7 +177,9 @@ const EXIT_CODES: &str = "Exit codes:
   124       wall or CPU time limit
   125       turnkey failed, or a required layer could not be enforced, and nothing ran;
             with --best-effort: no jail can be made here;
-            or the command succeeded and its files could not all be exported
+            or the command succeeded and its files could not all be exported;
+            or a file such as that of --report could not be written at the end of a run that is no
+            120 or 121, which stay
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself
 

@@ -96,8 +96,9 @@ fn answer() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
+            let code = failure.code();
             report(failure);
-            ExitCode::from(FAILED)
+            ExitCode::from(code)
         }
     }
 }
@@ -105,7 +106,9 @@ fn answer() -> ExitCode {
 fn report(failure: Failure) {
     match failure {
         Failure::Profile(error) => output::text(&format!("{:?}\n", miette::Report::new(*error))),
-        Failure::Other(error) => output::lines(&turnkey_supervisor::advice::explain(&error)),
+        Failure::Unwritten { error, .. } | Failure::Other(error) => {
+            output::lines(&turnkey_supervisor::advice::explain(&error));
+        }
     }
 }
 

@@ -1,10 +1,13 @@
-//! Memory and signals of turnkey's own process, mallopt(3) and sigaction(2), and its end.
+//! Memory and signals of turnkey's own process, mallopt(3) and sigaction(2), the streams that it began without, and its end.
 //!
 //! A run lives for milliseconds, and allocates half a megabyte in three threads. By default each thread begins an arena
 //! of its own, that grows by a page at a time with a system call for each; and what is freed at the end of the heap goes
 //! back to the kernel, to be asked for again a moment later.
 
-#![expect(unsafe_code, reason = "how the C library gives memory")]
+#![expect(
+    unsafe_code,
+    reason = "how the C library gives memory, and what it calls before the standard library"
+)]
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -13,6 +16,22 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 /// Bytes by which the heap grows at a time; twice as many may lie free at its end.
 const AT_HAND: libc::c_int = 256 << 10;
+
+/// Notes the standard streams that are closed, as long as that can be told: the standard library opens /dev/null in their place.
+extern "C" fn note_closed_streams() {
+    for number in 0..3 {
+        // SAFETY: a system call alone, which asks about a descriptor.
+        if unsafe { libc::fcntl(number.into(), libc::F_GETFD) } == -1 {
+            turnkey_supervisor::files::note_absent(number);
+        }
+    }
+}
+
+// SAFETY: the C library calls each function of this list once, before main, as this thread alone. It is given arguments that it does not
+// take, as the calling convention of C allows, and makes system calls alone.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_THE_STANDARD_LIBRARY: extern "C" fn() = note_closed_streams;
 
 /// Ends the process at once, as the kernel would: no destructor, which might wait for a thread or a lock, is run.
 pub fn end(status: u8) -> ! {

@@ -128,7 +128,13 @@ fn check(net: Subnet) -> Result<(), ValueError> {
             help,
         ));
     }
-    if one && SpecialAddress::from_address(net.network()) == Some(SpecialAddress::Group) {
+    let special = SpecialAddress::from_address(net.network());
+    if one
+        && matches!(
+            special,
+            Some(SpecialAddress::Group | SpecialAddress::Broadcast)
+        )
+    {
         let help = "name a single host: connections have one other end";
         return Err(ValueError::new(format!("{net} is a group of hosts"), help));
     }

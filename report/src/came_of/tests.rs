@@ -146,6 +146,15 @@ fn what_is_covered_and_what_nobody_need_have_answered_are_told_so() {
     assert_eq!(of(open("/etc/shadow", 0)), "nothing: it had its effect");
     assert!(of(open("/proc/keys", 0)).contains("is empty"));
     assert!(of(open("/proc/bus/pci", 0)).contains("is empty"));
+    let listed = |own_directory| Violation {
+        own_directory,
+        ..told(open("/etc", 0), RuleAction::Log)
+    };
+    assert_eq!(
+        words(&listed(false), "the jail"),
+        "nothing: it had its effect"
+    );
+    assert!(words(&listed(true), "the jail").ends_with("the directory is the jail's own"));
     assert_eq!(
         of(open("/workspace/.aws/credentials", libc::ENOENT)),
         "nothing: it failed, as there is no such file (ENOENT)"

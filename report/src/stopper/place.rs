@@ -3,7 +3,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{FilesystemPolicy, ProcView, WORKSPACE};
+use turnkey_policy::{FilesystemPolicy, ProcView, RootMode, WORKSPACE};
+
+use super::Attribution;
+
+/// File systems of every jail's own.
+const FRESH: &[&[u8]] = &[b"/proc", b"/dev"];
 
 /// Paths that every jail's tree holds besides what the profile names: fresh file systems, the
 /// account and host files that turnkey writes, and the working directory.
@@ -42,6 +47,8 @@ pub struct RootfsPlaces {
     by_name: Vec<Vec<u8>>,
     /// The view of `/proc` in the jail.
     proc: ProcView,
+    /// True where all that the profile does not name is of a root that it brings, or of the host's.
+    is_whole: bool,
 }
 
 impl RootfsPlaces {
@@ -62,7 +69,14 @@ impl RootfsPlaces {
             parts: tree.map(path_bytes).collect(),
             by_name: by_name.map(|host| path_bytes(host.place())).collect(),
             proc: files.proc,
+            is_whole: files.root.is_some() || files.root_mode == RootMode::Overlay,
         }
+    }
+
+    /// True for a directory that no host's stands behind: one that leads to what is given, or the top of a file system of the jail's own.
+    fn is_own_directory(&self, path: &[u8]) -> bool {
+        let is_fresh = normal(path).is_some_and(|path| FRESH.contains(&path.as_slice()));
+        !self.is_whole && (is_fresh || self.place(path) == Place::Way)
     }
 
     /// The place of `path`.
@@ -84,6 +98,14 @@ impl RootfsPlaces {
         } else {
             Place::Outside
         }
+    }
+}
+
+impl Attribution {
+    /// True for a directory that turnkey has made for the jail: of the host's it shows what the profile gives, and nothing else.
+    pub fn is_own_directory(&self, path: Option<&str>) -> bool {
+        let is_own = |path: &str| self.tree.is_own_directory(path.as_bytes());
+        self.has_layers && path.is_some_and(is_own)
     }
 }
 
@@ -134,4 +156,37 @@ fn is_process(parts: &[&[u8]]) -> bool {
 fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use turnkey_policy::{Overrides, load};
+
+    use super::*;
+
+    fn own(profile: &str, flags: &[(&str, &str)]) -> impl Fn(&str) -> bool {
+        let overrides = Overrides::from_flags(flags.iter().copied()).unwrap();
+        let nothing = |_: &str| Err("no file".to_owned());
+        let policy = load(profile, &nothing, &overrides).unwrap();
+        let attribution = Attribution::new(&policy);
+        move |path: &str| attribution.is_own_directory(Some(path))
+    }
+
+    #[test]
+    fn a_directory_of_the_jails_own_shows_nothing_of_the_hosts() {
+        let sealed = own("sealed", &[]);
+        for path in ["/", "/etc", "/etc/", "/usr", "/proc", "/dev", "/usr/bin/.."] {
+            assert!(sealed(path), "{path}");
+        }
+        // Of the host's, about the machine, or the caller's.
+        for path in ["/usr/bin", "/proc/cpuinfo", "/workspace", "/nowhere", "usr"] {
+            assert!(!sealed(path), "{path}");
+        }
+        let given = own("sealed", &[("read", "/usr/src")]);
+        assert!(!given("/usr/src") && given("/usr"));
+        let whole = own("untrusted", &[("root-mode", "overlay")]);
+        assert!(!whole("/var") && !whole("/etc"));
+        let attached = own("container", &[]);
+        assert!(!attached("/etc") && !attached("/proc"));
+    }
 }

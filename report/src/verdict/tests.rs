@@ -169,6 +169,21 @@ fn lost_evidence_fails_the_run_only_when_the_profile_says_so() {
 }
 
 #[test]
+fn a_file_that_could_not_be_written_hides_no_kill_and_no_loss() {
+    let code = code_of_unwritten;
+    assert_eq!(code(Status::KilledByPolicy, None, 121), 121);
+    assert_eq!(code(Status::KilledByPolicy, None, 120), 120);
+    assert_eq!(code(Status::Exited, Some(0), 120), 120, "evidence is lost");
+    // Of a program that says so itself, and of everything that weighs less.
+    assert_eq!(code(Status::Exited, Some(121), 121), 125);
+    assert_eq!(code(Status::Exited, Some(120), 120), 125);
+    assert_eq!(code(Status::Exited, Some(0), 0), 125);
+    assert_eq!(code(Status::TimedOut, None, 124), 125);
+    assert_eq!(code(Status::SetupFailed, None, 127), 125);
+    assert_eq!(code(Status::Ended, None, 0), 125);
+}
+
+#[test]
 fn a_kill_by_policy_is_never_hidden_by_anything_else() {
     let ending = Ending::Ran(RunEnding {
         status: Own::Signaled(9),

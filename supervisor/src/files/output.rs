@@ -5,7 +5,12 @@
 //! directory; so is a symlink that leads to no stream. Streams, such as a FIFO, a terminal or /dev/stdout, are
 //! written as they are.
 
+mod absent;
 mod keep;
+mod unwritten;
+
+pub use self::absent::note_absent;
+pub use self::unwritten::UnwrittenOutput;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -170,6 +175,19 @@ impl OpenOutput {
         }
     }
 
+    /// The same; the error names what could not be written, and where to.
+    pub fn write_as(self, what: &'static str, bytes: &[u8]) -> Result<(), UnwrittenOutput> {
+        let place = match &self {
+            OpenOutput::Stream(_) => None,
+            OpenOutput::File(_, name) => Some(name.whole.clone()),
+        };
+        self.write(bytes).map_err(|source| UnwrittenOutput {
+            what,
+            place,
+            source,
+        })
+    }
+
     /// The same for a file that is new: one that is there by now stays.
     pub fn write_new(self, bytes: &[u8]) -> io::Result<()> {
         match self {
@@ -243,7 +261,8 @@ impl OutputName {
             | OFlag::O_NONBLOCK
             | OFlag::O_NOCTTY
             | OFlag::O_CLOEXEC;
-        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE)?;
+        let file = nix::fcntl::openat(&self.directory, self.name.as_os_str(), flags, MODE);
+        let file = file.map_err(is_link)?;
         let stat = fstat(&file)?;
         let why = match kind(&stat) {
             OutputKind::File if !paths::is_trusted(stat.st_uid) => {
@@ -398,6 +417,7 @@ fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {
 
 /// The descriptor that the caller has opened, which is theirs to choose but for disks.
 fn inherited(number: i32) -> io::Result<OwnedFd> {
+    absent::require_there(number)?;
     let stream = paths::inherited(number)?;
     let kind = SFlag::from_bits_truncate(fstat(&stream)?.st_mode) & SFlag::S_IFMT;
     let flags = OFlag::from_bits_truncate(fcntl(&stream, FcntlArg::F_GETFL)?);
@@ -407,6 +427,14 @@ fn inherited(number: i32) -> io::Result<OwnedFd> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(stream)
+}
+
+/// open(2), `O_NOFOLLOW`: by a link, somebody else could choose the file.
+fn is_link(errno: Errno) -> io::Error {
+    match errno {
+        Errno::ELOOP => io::Error::other("it is a symlink; name the file itself that it leads to"),
+        other => other.into(),
+    }
 }
 
 /// open(2): what a file system that knows no `O_TMPFILE` answers.

@@ -1,8 +1,10 @@
 //! What is done to a watched group from outside of it: processes that are moved away, and kills.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use turnkey_tests::{binary, finish};
 
 use super::{Attached, Others, OthersGroup};
 
@@ -148,4 +150,24 @@ fn another_signal_from_outside_of_the_group_is_no_finding() {
     let (_, report, said) = attached.end();
     assert_eq!(own_finding(&report, "outside"), None, "{said}");
     assert_eq!(report["verdict"], "clean", "{said}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_hides_no_kill_of_a_group() {
+    let group = OthersGroup::new();
+    let mut command = Command::new(binary());
+    command.args(["attach", "--cgroup", &group.name, "--report", "/dev/full"]);
+    let mut watcher = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(watcher.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a pipe can be read");
+    assert!(line.starts_with("turnkey: watching "), "{line}");
+    let mut others = Others::start(&group.below("below"));
+    assert_eq!(others.ask("read /etc/shadow"), "", "it died of it");
+    let rest = std::io::read_to_string(said).expect("a pipe can be read");
+    let code = finish(watcher).status.code();
+    assert_eq!(code, Some(121), "{rest}");
+    assert!(rest.contains("could not write the report"), "{rest}");
+    assert!(rest.contains("fix: name a file instead"), "{rest}");
+    others.end();
 }

@@ -14,7 +14,8 @@ pub const EXIT_CODES: &str = "Exit codes:
   0    the group ended, or the watch did; the status of its processes does not matter
   120  evidence was lost and the profile says on_loss = \"fail\"
   121  killed by policy
-  125  turnkey failed, or could not attach, and nothing was watched
+  125  turnkey failed, or could not attach, and nothing was watched; or a file such as that of
+       --report could not be written at the end of a watch that is no 120 or 121, which stay
 
 It watches until no process of the group is left, --for is over, or it is asked to end (Ctrl-C, SIGTERM). An empty group is
 waited for.

@@ -17,7 +17,7 @@ use turnkey_supervisor::attachment::{self, AttachmentRequest};
 use turnkey_supervisor::files::{self, RunOutputs};
 use turnkey_supervisor::sinks::FoundSink;
 
-use super::run::write;
+use super::run::{require_written, write};
 use crate::cli::AttachArguments;
 use crate::colour;
 use crate::failure::Failure;
@@ -70,7 +70,8 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
         guard.let_go();
     }
     tell_story(&done.report, arguments);
-    done.unwritten.take().map_or(Ok(()), Err).and(written)?;
+    let unwritten = done.unwritten.take();
+    require_written(&done.report, unwritten.into_iter().chain(written.err()))?;
     Ok(done.report.exit_code())
 }
 

@@ -5,7 +5,6 @@ mod calls;
 mod contacts;
 mod draft;
 mod limits;
-pub mod names;
 mod network;
 pub mod places;
 mod runs;
@@ -80,7 +79,8 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
             policy.clone(),
             (entered, of_one_run(&mut outputs), None),
             Some(&mut |event| seen.note_event(event)),
-        )?;
+        )
+        .map_err(Failure::of_turnkey)?;
         if done.report.status == Status::SetupFailed {
             return Ok(done.report.exit_code());
         }

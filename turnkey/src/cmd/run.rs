@@ -138,9 +138,8 @@ pub fn under(
 
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
     tell_story(&done.report, arguments.quiet, colour);
-    // What was asked for and could not be written is turnkey's own failure, whatever the program
-    // did; it has been told above.
-    done.unwritten.take().map_or(Ok(()), Err).and(written)?;
+    let unwritten = done.unwritten.take();
+    require_written(&done.report, unwritten.into_iter().chain(written.err()))?;
     Ok(done)
 }
 
@@ -178,8 +177,24 @@ pub fn write(report: &Report, file: Option<OpenOutput>) -> anyhow::Result<()> {
     let Some(file) = file else {
         return Ok(());
     };
-    let text = turnkey_report::json::page(report)?;
-    file.write(&text).context("could not write the report")
+    Ok(file.write_as("the report", &turnkey_report::json::page(report)?)?)
+}
+
+/// Tells of all that was asked for and could not be written. That is turnkey's own failure, whatever the program did by itself; but who
+/// acts on the exit code learns of a kill all the same.
+pub fn require_written(
+    report: &Report,
+    unwritten: impl Iterator<Item = anyhow::Error>,
+) -> Result<(), Failure> {
+    let mut unwritten: Vec<_> = unwritten.collect();
+    let Some(error) = unwritten.pop() else {
+        return Ok(());
+    };
+    for error in unwritten {
+        output::lines(&turnkey_supervisor::advice::explain(&error));
+    }
+    let code = report.code_of_unwritten(report.exit_code());
+    Err(Failure::Unwritten { code, error })
 }
 
 /// The takers of the program's two outputs; where a report takes standard output, both go to standard error.

@@ -176,3 +176,17 @@ fn a_device_is_refused_and_a_sink_is_not() {
     assert!(CallerOutput::find(Path::new("/dev/zero")).is_err());
     write(Path::new("/dev/null"), b"gone").unwrap();
 }
+
+#[test]
+fn nothing_is_appended_by_a_symlink_and_the_file_that_it_leads_to_takes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (link, file) = (directory.path().join("link"), directory.path().join("file"));
+    std::os::unix::fs::symlink("file", &link).unwrap();
+    let append = |path: &Path| CallerOutput::find(path).unwrap().append();
+    for there in [false, true] {
+        let told = append(&link).unwrap_err().to_string();
+        assert!(told.contains("name the file itself"), "{there}: {told}");
+        // What is advised works, and makes the file.
+        append(&file).unwrap();
+    }
+}

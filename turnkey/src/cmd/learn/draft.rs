@@ -13,6 +13,7 @@ use super::seen::{FileUse, FileWant, SeenUses, UsedBy};
 use super::varied::varied;
 use super::witness::witnesses;
 use turnkey_report::escape;
+use turnkey_report::unchosen;
 
 /// The rules of a learned profile that stop what nobody has learned.
 pub const STOPPING: [&str; 2] = ["not-learned-open", "not-learned-exec"];
@@ -211,7 +212,7 @@ fn add_places_to_make_in(
         }
         let parts: Vec<_> = place
             .split(|byte| *byte == b'/')
-            .map(places::literal)
+            .map(unchosen::literal)
             .collect();
         let pattern = format!("{}/**", parts.join("/"));
         let by = made.iter().map(|call| (format!("{call}(2)"), 1)).collect();
@@ -290,7 +291,7 @@ fn is_device(path: &[u8]) -> bool {
 fn exact(path: &[u8]) -> Option<String> {
     let parts: Vec<_> = path
         .split(|byte| *byte == b'/')
-        .map(places::literal)
+        .map(unchosen::literal)
         .collect();
     let pattern = parts.join("/");
     (!pattern.contains('?')).then_some(pattern)

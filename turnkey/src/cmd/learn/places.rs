@@ -7,7 +7,7 @@
 //! | installed libraries and what comes with them | the prefix, without a version | `/usr/lib/python3*/**` |
 //! | the jail's own memory, such as `/tmp` | all of it; of programs that are run, the name | `/tmp/**` |
 //!
-//! In the second tier, names that nobody chose become wildcards, by their [shape](super::names) or because
+//! In the second tier, names that nobody chose become wildcards, by their [shape](turnkey_report::unchosen) or because
 //! [they differ](super::varied) from run to run. The fourth holds nothing but what the run itself has made, so a name
 //! tells nothing there. [`DEVICES`] need no pattern of their own.
 //!
@@ -15,10 +15,9 @@
 //! kernel's table otherwise. At the first nothing is folded yet, but the trees that may be read and those
 //! that may be written become the same: see [`super::draft::ProfileDraft::trees`].
 
-use super::names::folded;
 use super::seen::FileWant;
 use super::varied::VariedNames;
-use turnkey_report::escape;
+use turnkey_report::unchosen::{folded, literal};
 
 /// The broadest level.
 pub const LEVELS: u8 = 4;
@@ -239,25 +238,4 @@ fn join(parts: &[&[u8]], last: &str) -> String {
 fn join_all(parts: &[&[u8]]) -> String {
     let parts: Vec<_> = parts.iter().map(|part| literal(part)).collect();
     format!("/{}", parts.join("/"))
-}
-
-/// A pattern for the name itself. What cannot be shown is any byte there.
-pub fn literal(name: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut bytes = [0; 4];
-            let bytes = c.encode_utf8(&mut bytes);
-            match c {
-                '*' | '?' | '{' | '}' | '[' | ']' | ',' | '\\' | '~' | '$' => {
-                    text.push('\\');
-                    text.push(c);
-                }
-                _ if escape(bytes.as_bytes()) == *bytes => text.push(c),
-                _ => text.extend(bytes.bytes().map(|_| '?')),
-            }
-        }
-        text.extend(chunk.invalid().iter().map(|_| '?'));
-    }
-    text
 }

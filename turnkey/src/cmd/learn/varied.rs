@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::places::literal;
 use super::seen::{FileUse, FileWant, UsedBy};
+use turnkey_report::unchosen::literal;
 
 /// A pattern for the last part of each path that varies.
 pub type VariedNames = BTreeMap<Vec<u8>, String>;

@@ -10,6 +10,7 @@ use nix::sys::stat::Mode;
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use turnkey_jailer::export::ExportDestination;
+use turnkey_report::Stored;
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::service::export::{ExportLine, ExportReceiver};
 use turnkey_supervisor::service::{self, RunOrder, ServedEnd, ServiceError};
@@ -55,10 +56,21 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     }
     let end = end?;
     if let Some(file) = report {
-        file.write(&end.report)
-            .context("could not write the report")?;
+        let written = file.write_as("the report", &end.report);
+        written.map_err(|error| Failure::Unwritten {
+            code: code_of_unwritten(&end),
+            error: error.into(),
+        })?;
     }
     Ok(end.code)
+}
+
+/// The exit code when the report of a run could not be written.
+fn code_of_unwritten(end: &ServedEnd) -> u8 {
+    let stored = Stored::read(&end.report);
+    stored.map_or(crate::FAILED, |stored| {
+        stored.report.code_of_unwritten(end.code)
+    })
 }
 
 /// Begins to take an export; the answer has the end of the connection that goes to the service.

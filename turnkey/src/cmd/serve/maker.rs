@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::Parser as _;
 use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::Pid;
@@ -209,7 +210,7 @@ fn broken(error: &anyhow::Error) -> Refusal {
 enum RequestEnd {
     /// A run, which has been told to its caller but for the report.
     Ran(Box<FinishedRun>),
-    /// The caller has hung up before it had asked for anything.
+    /// The caller has hung up before it had asked for anything, or before its run had begun.
     Gone,
     /// The caller waits once more, until there is what the run claims.
     Waits,
@@ -259,6 +260,9 @@ fn answered(
         })?;
         settle(half, &arguments, &environment, (peer, seen.allowance))
     });
+    if has_hung_up(caller) {
+        return Ok(RequestEnd::Gone);
+    }
     let mut wanted = wanted.map_err(|error| broken(&error))??;
     if !claims(service, RunClaim::from_policy(wanted.policy.policy()))
         .map_err(|error| broken(&error))?
@@ -275,6 +279,14 @@ fn answered(
     let done = under(&arguments, wanted, taken, &started)?;
     tell(&done, &arguments, &environment);
     Ok(RequestEnd::Ran(Box::new(done)))
+}
+
+/// True when nothing comes from the caller any more: until it is listened to, nobody else notices, and a run would be made for nobody.
+fn has_hung_up(caller: &CallerLine) -> bool {
+    // That of a half that is shut down has no name in nix; nothing else is asked about, and so nothing else is answered.
+    let asked = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
+    let mut waited = [PollFd::new(caller.as_fd(), asked)];
+    poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Claims of the listener what a run may take. False when there is not as much of its user's: then the listener has its caller wait.
@@ -533,6 +545,22 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, socketpair};
     use std::process::{Child, Command};
     use turnkey_supervisor::service::LINE_TYPE;
+
+    #[test]
+    fn a_caller_that_has_hung_up_is_noticed_before_it_is_listened_to() {
+        let pair = || socketpair(AddressFamily::UNIX, LINE_TYPE, SocketFlags::CLOEXEC, None);
+        let line = |own: OwnedFd| CallerLine::from(ForeignSocket::from(own));
+        let (own, other) = pair().unwrap();
+        let own = line(own);
+        assert!(!has_hung_up(&own), "it waits for its answer");
+        rustix::io::write(&other, b"more").unwrap();
+        assert!(!has_hung_up(&own), "nor does a signal end it");
+        drop(other);
+        assert!(has_hung_up(&own));
+        let (own, other) = pair().unwrap();
+        rustix::net::shutdown(&other, rustix::net::Shutdown::Write).unwrap();
+        assert!(has_hung_up(&line(own)), "as its client says it");
+    }
 
     /// A process that is listened for, whose caller has hung up.
     fn hung_up() -> Child {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use turnkey_policy::{AttemptKind, WORKSPACE};
+use turnkey_report::unchosen;
 use turnkey_report::{FileAccess, FileOperation, Finding, Report, escape, unescape};
 
 use super::world::World;
-use crate::cmd::learn::names;
 use crate::cmd::learn::places::{self, FoldBreadth};
 use crate::cmd::learn::seen::{FileUse, FileWant, UsedBy};
 use crate::cmd::learn::varied::{VariedNames, varied};
@@ -301,7 +301,10 @@ fn fold(kind: ActKind, path: &[u8], world: &World, varied: &VariedNames) -> Stri
         folded.push('/');
         match varied.get(&above) {
             Some(pattern) => folded.push_str(pattern),
-            None => folded.push_str(&without_names(&without_dates(&names::folded(part)), world)),
+            None => folded.push_str(&without_names(
+                &without_dates(&unchosen::folded(part)),
+                world,
+            )),
         }
     }
     folded

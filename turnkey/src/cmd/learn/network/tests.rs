@@ -136,6 +136,7 @@ fn what_could_lead_further_is_left_to_a_person() {
         (Connect, "198.51.100.7:53", "name server"),
         (Connect, "udp 127.0.0.53:53", "name server"),
         (Connect, "224.0.0.1:80", "multicast"),
+        (Connect, "255.255.255.255:80", "limited broadcast"),
         (Send, "udp 198.51.100.7:9", "TCP alone"),
         (Wait, "0.0.0.0:80", "whoever comes"),
         (Wait, "198.51.100.7:80", "no jail has"),

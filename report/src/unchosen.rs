@@ -1,9 +1,13 @@
 //! Names that nobody chose: random ones, dates, numbers, hashes. A pattern keeps what is around them.
 //!
 //! Told by their shape alone, so that one sight is enough. A name whose shape says nothing, such as `tmpabcdefgh`,
-//! is told by its place or by another run: see [`super::places`] and [`super::varied`].
+//! is told by its place or by another run, where there is one.
 
-use super::places::literal;
+mod temporary;
+
+use super::text::escape;
+
+pub use self::temporary::of_path;
 
 /// Digits in a row that are no version, no code page and no year: a number of a process, a time, a date, a counter.
 const NUMBER: usize = 5;
@@ -19,6 +23,27 @@ const CHANGES: usize = 3;
 
 /// The groups of a UUID, by their digits.
 const UUID: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// A pattern for the name itself. What cannot be shown is any byte there.
+pub fn literal(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut bytes = [0; 4];
+            let bytes = c.encode_utf8(&mut bytes);
+            match c {
+                '*' | '?' | '{' | '}' | '[' | ']' | ',' | '\\' | '~' | '$' => {
+                    text.push('\\');
+                    text.push(c);
+                }
+                _ if escape(bytes.as_bytes()) == *bytes => text.push(c),
+                _ => text.extend(bytes.bytes().map(|_| '?')),
+            }
+        }
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    text
+}
 
 /// The name as a pattern, with `*` for each part that nobody chose.
 pub fn folded(name: &[u8]) -> String {
