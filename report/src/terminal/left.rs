@@ -51,7 +51,7 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
         ))
     });
     lines.chain(
-        (!is_kept && !kept)
+        (!is_kept)
             .then(|| deleted(&report.files_changed))
             .and_then(|files| {
                 let count = counted(&files, more, ["file or directory", "files or directories"])?;
