@@ -192,6 +192,7 @@ import os
 os.mkdir('closed'); open('closed/file', 'w').write('x'); os.chmod('closed/file', 0); os.chmod('closed', 0)
 open(b'new\nturnkey: clean', 'w').write('x')
 open(b'clear\x1b[2J', 'w').write('x')
+open(b'eight bits \x9b2J', 'w').write('x'); open('the same \u009b2J', 'w').write('x'); open('turned \u202etxt.exe', 'w').write('x')
 open(b'caf\xe9', 'w').write('x')
 open('full', 'wb').write(b'x' * (2 << 20))
 os.mkdir('deep'); os.chdir('deep')
@@ -203,8 +204,7 @@ open('bottom', 'w').write('x')
 /// A listing shows the text of a symlink beside its name.
 #[test]
 fn a_symlink_whose_text_steers_a_terminal_stays_behind() {
-    const MAKES: &str =
-        r"import os; os.symlink('a\x1b[2Jb', 'steers'); os.symlink('a b\u00e9', 'plain')";
+    const MAKES: &str = r"import os; os.symlink('a\x1b[2Jb', 'steers'); os.symlink('a\u009b2J', 'so does this'); os.symlink('a b\u00e9', 'plain')";
     let above = callers_scratch();
     let out = above.path().join("out");
     let ran = exporting(&out).run(&["python3", "-c", MAKES]);
@@ -213,6 +213,20 @@ fn a_symlink_whose_text_steers_a_terminal_stays_behind() {
     ran.expect(
         reason_of(&ran, "steers").contains("control characters"),
         "the reason is told",
+    );
+}
+
+/// What was deleted is still where it was, also where the rest is brought out.
+#[test]
+fn what_is_deleted_is_told_where_the_rest_is_exported() {
+    let above = callers_scratch();
+    let ran = exporting(&above.path().join("out"))
+        .file("letter", "Dear reader")
+        .shell("rm letter; echo x > new");
+    ran.expect(
+        ran.stderr
+            .contains("1 file or directory deleted in the jail, and still there outside: letter\n"),
+        "nothing else says so",
     );
 }
 
@@ -346,10 +360,14 @@ fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
         reason_of(&ran, "clear\\x1b[2J").contains("control"),
         "no name steers",
     );
-    ran.expect(
-        reason_of(&ran, "new\\nturnkey: clean").contains("control"),
-        "none",
-    );
+    for name in [
+        "new\\nturnkey: clean",
+        "eight bits \\x9b2J",
+        "the same \\u{9b}2J",
+        "turned \\u{202e}txt.exe",
+    ] {
+        ran.expect(reason_of(&ran, name).contains("control"), "none");
+    }
     ran.expect(
         ran.report.to_string().contains("deeper than"),
         "depth is bounded",
