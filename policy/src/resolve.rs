@@ -14,8 +14,8 @@ use crate::syscalls::ESSENTIAL;
 use crate::tables::declare::{KeyTable as _, values};
 use crate::tables::{NetworkKeys, NetworkPolicy, Rule};
 
-/// More rules than this are a mistake, and would not fit the kernel's maps by far.
-const MOST_RULES: usize = 4096;
+/// Rules of a profile, inherited ones among them. The kernel's table holds 1023, and those that the network's keys stand for go there, too.
+const MOST_RULES: usize = 1000;
 
 /// The policy that a merged profile means. When `problems` grew, it is not to be used.
 pub(crate) fn policy(
