@@ -78,6 +78,11 @@ impl ExplainQuestion {
             Some(path) if !path.starts_with(b"/") && !path.starts_with(b"memfd:") => {
                 bail!("--path is to be as the kernel writes it: absolute, or memfd:NAME")
             }
+            Some(path) if leads_elsewhere(path) => {
+                bail!(
+                    "--path is to be as the kernel writes it: without `.`, `..` and empty names, and with every symlink followed"
+                )
+            }
             _ => {}
         }
         ensure!(
@@ -172,4 +177,24 @@ fn word<T: NamedVariants>(flag: &str, name: &str) -> anyhow::Result<T> {
             names.join(", ")
         )
     })
+}
+/// True for a path with a name in it that names no file: rules match none of them.
+fn leads_elsewhere(path: &[u8]) -> bool {
+    let mut names = path.split(|byte| *byte == b'/').skip(1);
+    path.len() > 1 && path.starts_with(b"/") && names.any(|name| matches!(name, b"" | b"." | b".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_names_no_file_leads_elsewhere() {
+        for path in ["/a/../etc/shadow", "/./a", "//a", "/a//b", "/a/", "/.."] {
+            assert!(leads_elsewhere(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/a", "/a/..b/.c", "memfd:a/../b"] {
+            assert!(!leads_elsewhere(path.as_bytes()), "{path}");
+        }
+    }
 }
