@@ -244,7 +244,7 @@ impl SuggestedProfile {
         let mut text = head(report, &self.name);
         if !self.hosts.is_empty() {
             text += "\n[network]\nmode = \"allow\"\nallow = [\n";
-            text += &entries("to", &self.hosts);
+            text += &entries("to", &self.hosts, "");
             text += "]\n";
         } else if let Some(why) = self.loopback {
             let _ = writeln!(text, "\n[network]\n# {why}\nmode = \"loopback\"");
@@ -262,14 +262,17 @@ impl SuggestedProfile {
         if let Some(why) = self.root_mode {
             let _ = writeln!(text, "# {why}\nroot_mode = \"overlay\"");
         }
-        for (key, paths) in [("read", &self.read), ("write", &self.write)] {
-            if !paths.is_empty() {
-                let _ = writeln!(text, "{key} = [\n{}]", entries("path", paths));
-            }
+        if !self.read.is_empty() {
+            // A program looks for more than there is, on this host or on the next.
+            let entries = entries("path", &self.read, "optional = true, ");
+            let _ = writeln!(text, "read = [\n{entries}]");
+        }
+        if !self.write.is_empty() {
+            let _ = writeln!(text, "write = [\n{}]", entries("path", &self.write, ""));
         }
         if !self.scratch.is_empty() {
             let size = format!("size = {}, ", quoted(SIZE));
-            let entries = entries("path", &self.scratch).replace("why = ", &(size + "why = "));
+            let entries = entries("path", &self.scratch, &size);
             let _ = writeln!(text, "scratch = [\n{entries}]");
         }
         if !self.pass.is_empty() {
@@ -349,10 +352,11 @@ fn add(map: &mut BTreeMap<String, String>, key: &str, what: &str) {
     map.entry(key.to_owned()).or_insert_with(|| what.to_owned());
 }
 
-fn entries(key: &str, all: &BTreeMap<String, String>) -> String {
+/// A line for each, with `more` between what it is and why.
+fn entries(key: &str, all: &BTreeMap<String, String>, more: &str) -> String {
     all.iter().fold(String::new(), |mut text, (value, why)| {
         let (value, why) = (quoted(value), quoted(why));
-        let _ = writeln!(text, "    {{ {key} = {value}, why = {why} }},");
+        let _ = writeln!(text, "    {{ {key} = {value}, {more}why = {why} }},");
         text
     })
 }
