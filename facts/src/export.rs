@@ -97,6 +97,8 @@ pub enum Reason {
     Size,
     /// One entry more than the limit on their number.
     Count,
+    /// A directory of more entries than that limit, of which those beyond it were not even listed.
+    Listed,
     /// A place that lies too deep.
     Depth,
     /// A place on another file system, which the program did not see either.
@@ -118,6 +120,10 @@ impl Reason {
             Reason::SymlinkText => "is a symlink to a name with control characters".into(),
             Reason::Size => "would pass limits.export_size".into(),
             Reason::Count => "would pass limits.export_files".into(),
+            Reason::Listed => {
+                "holds more entries than limits.export_files, and those beyond it have no row here"
+                    .into()
+            }
             Reason::Depth => format!("lies deeper than {DEEPEST} directories"),
             Reason::OtherFileSystem => "lies on another file system".into(),
             Reason::Unreadable(errno) => format!("could not be read: {}", errno.desc()),

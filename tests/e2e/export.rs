@@ -321,6 +321,13 @@ fn the_number_of_files_is_a_limit() {
         "the key is named",
     );
     ran.expect(ran.stderr.contains("NOT COMPLETE"), "even to the quiet");
+    ran.expect(ran.list("/export/skipped").len() == 1, "and nothing else");
+    // Of many more, not all are listed, which the directory's row says.
+    let ran = exporting(&above.path().join("more"))
+        .option("--export-files 8")
+        .shell("for i in 1 2 3 4 5 6 7 8 9; do : > f$i; : > g$i; done");
+    ran.expect_code(125);
+    ran.expect(reason_of(&ran, ".").contains("more entries"), "by its name");
 }
 
 #[test]

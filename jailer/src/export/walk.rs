@@ -125,15 +125,16 @@ impl ExportWalk<'_> {
         let lower = merged.lower.filter(|_| self.scope == Scope::Everything);
         let mut all = BTreeSet::new();
         for side in merged.upper.into_iter().chain(lower) {
-            let most = self.bounds.entries.saturating_add(1);
+            let most = self.bounds.entries.saturating_add(2);
             match side.read(|side| names(side, most)) {
                 Ok(names) => all.extend(names),
                 Err(errno) => self.exported.skip(path, Reason::Unreadable(errno)),
             }
         }
-        if all.len() > self.bounds.entries {
+        if all.len() > self.bounds.entries.saturating_add(1) {
             // Not all were listed, and no bound on what else there is would be told.
-            self.exported.skip(path, Reason::Count);
+            let directory = if path.is_empty() { b"." } else { path };
+            self.exported.skip(directory, Reason::Listed);
         }
         all
     }
