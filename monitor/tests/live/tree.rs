@@ -1,5 +1,6 @@
 //! A group that is nobody's jail, watched with all groups below it: what `turnkey attach` builds on.
 
+use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -225,15 +226,20 @@ fn a_group_is_let_go_whole_while_another_one_of_the_level_is_watched() {
     let other = shared("", &second);
     for _ in 0..5 {
         let mut monitor = shared("", &first);
-        let busy = "import os, threading\n\
-            while os.path.exists('/dev/null'): open('/etc/passwd').close()";
+        let busy = "import os\n\
+            for _ in range(50): open('/etc/passwd').close()\n\
+            os.write(1, b'.')\n\
+            while True: open('/etc/passwd').close()";
         let mut program = Command::new("/bin/sh")
             .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
             .arg(first.path.join("cgroup.procs"))
             .args([python_path(), "-S", "-E", "-B", "-c", busy])
+            .stdout(Stdio::piped())
             .spawn()
             .expect("a shell can be run");
-        std::thread::sleep(std::time::Duration::from_millis(60));
+        let mut sign = [0];
+        let output = program.stdout.as_mut().expect("it is a pipe");
+        output.read_exact(&mut sign).expect("it is busy");
         monitor.detach().expect("the kernel answers");
         let evidence = monitor.finish(drop).expect("it answers");
         program.kill().expect("it runs");
