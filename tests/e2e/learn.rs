@@ -251,8 +251,10 @@ fn another_run_is_added() {
     after.expect_code(0);
     after.expect(after.at("/verdict") == "clean", "clean");
     after.expect(after.stdout.contains("ran"), "run");
-    stage.merge(PYTHON);
+    let again = stage.merge(PYTHON);
     assert_eq!(stage.text(), text);
+    let gained = "gains 0 patterns; nothing was left out";
+    assert!(again.stderr.contains(gained), "{}", again.stderr);
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let (text, draft) = compose(&below, &sources, &runs.usage, &command, &flags, &place)?;
     let named = place.named();
     place.write(&text)?;
-    tell_summary(&named, &draft);
+    tell_summary(&named, &draft, below.added_to.is_some());
     Ok(runs.code)
 }
 
@@ -463,7 +463,9 @@ impl ProfileTarget {
     }
 }
 
-fn tell_summary(place: &str, draft: &ProfileDraft) {
+fn tell_summary(place: &str, draft: &ProfileDraft, is_added: bool) {
+    // What was there before stays, and is not counted.
+    let does = if is_added { "gains" } else { "allows" };
     let patterns: usize = draft.allowed.values().map(Vec::len).sum();
     let patterns = patterns + draft.trees.len();
     let to_decide = match draft.left_out.len() {
@@ -480,6 +482,6 @@ fn tell_summary(place: &str, draft: &ProfileDraft) {
         count => format!(" and {count} hosts"),
     };
     output::line(&format!(
-        "learned: {place} allows {patterns} patterns{hosts}; {to_decide}{folded}"
+        "learned: {place} {does} {patterns} patterns{hosts}; {to_decide}{folded}"
     ));
 }
