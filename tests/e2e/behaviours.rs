@@ -1,5 +1,7 @@
 //! Real programs, and what the whole of their acts is called; near misses, and that nothing is.
 
+mod overwritten;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
@@ -528,75 +530,10 @@ fn what_has_one_purpose_is_named_by_it() {
     );
 }
 
-/// Through one descriptor each, and a line is enough; and as backups are made, which lose nothing.
-#[test]
-fn a_line_that_is_hidden_by_one_descriptor_is_a_mass_change_and_a_backup_is_none() {
-    let notes = || {
-        let run = observed();
-        let numbers = 0..7;
-        numbers.fold(run, |run, number| {
-            run.file(
-                &format!("note{number}.txt"),
-                &format!("note {number} is all mine\n"),
-            )
-        })
-    };
-    let hides = "import os
-for name in os.listdir('.'):
-    with open(name, 'r+b') as file:
-        text = file.read()
-        file.seek(0)
-        file.write(bytes(byte ^ 0xa5 for byte in text))";
-    is_named(&notes().python(hides), "mass-change");
-    let ran = notes().shell("for f in *; do mv $f $f.bak; done; sed -i.orig s/mine/yours/ *");
-    is_nothing(&ran);
-}
-
 #[test]
 fn what_a_person_typed_and_a_planted_name_are_told() {
     let run = Run::new().file(".bash_history", "ssh prod\n");
     is_named(&run.shell("rm .bash_history"), "defense-impairment");
     let plants = "mkdir -p ~/.local/bin; printf '#!/bin/sh\n' > ~/.local/bin/sudo";
     is_named(&Run::new().shell(plants), "injection");
-}
-
-/// Overwrites each note in place with what each program makes of it.
-const REWRITES: &str = "
-import base64, hashlib, os, sys
-key = os.urandom(32)
-def stream(length):
-    blocks = (hashlib.sha256(key + str(number).encode()).digest() for number in range(length // 32 + 1))
-    return b''.join(blocks)[:length]
-ways = {
-    'cipher': lambda text: bytes(one ^ other for one, other in zip(text, stream(len(text)))),
-    'base64': lambda text: base64.b64encode(ways['cipher'](text)),
-    'xor': lambda text: bytes(one ^ 0x5a for one in text),
-    'upper': lambda text: text.upper(),
-    'wide': lambda text: text.decode().encode('utf-16'),
-}
-for name in sorted(os.listdir('.')):
-    text = open(name, 'rb').read()
-    open(name, 'wb').write(ways[sys.argv[1]](text))
-";
-
-#[test]
-fn files_that_are_encrypted_under_their_own_names_are_a_mass_change() {
-    let rewritten = |way: &str| {
-        let run = observed();
-        for number in 0..5 {
-            let text =
-                format!("Note {number}: nothing of this is secret, and all of it is mine.\n")
-                    .repeat(9);
-            std::fs::write(run.path().join(format!("note{number}.txt")), text).unwrap();
-        }
-        run.run(&["/usr/bin/python3", "-c", REWRITES, way])
-    };
-    for way in ["cipher", "base64", "xor"] {
-        let ran = rewritten(way);
-        is_named(&ran, "mass-change");
-        ran.expect(ran.stderr.contains("5 files that were there"), way);
-    }
-    for way in ["upper", "wide"] {
-        is_nothing(&rewritten(way));
-    }
 }

@@ -321,11 +321,11 @@ impl MassChange {
             outcome,
             verb,
         };
-        if self.kills || verb == DELETED {
-            if let Some(whole) = self.lost.complete(loss.time_ns, &loss.path) {
-                self.was_told = true;
-                tell(loss.sighting(whole));
-            }
+        if (self.kills || verb == DELETED)
+            && let Some(whole) = self.lost.complete(loss.time_ns, &loss.path)
+        {
+            self.was_told = true;
+            tell(loss.sighting(whole));
         }
         if !self.was_told && self.losses.len() < FILES {
             self.losses.push(loss);
