@@ -116,16 +116,16 @@ pub struct ChangedFile {
     pub size: Option<u64>,
     /// Of the content, lower-case hex, for regular files that are still there and not over the size bound.
     pub sha256: Option<String>,
-    /// What became of the content of a file that was there.
+    /// The fate of the content of a file that was there.
     pub content: ContentFate,
 }
 
-/// What became of the content of a file that was there.
+/// The fate of the content of a file that was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentFate {
-    /// It is as if it had been encrypted: it had a structure before, and has none now.
+    /// As if it had been encrypted: it had a structure before, and has none now.
     Scrambled,
-    /// It is the same, or half of its words are still there, as after a formatter.
+    /// The same, or one in which half of the words are still there, as after a formatter.
     Kept,
     /// Another one, which says nothing of what it said.
     Replaced,

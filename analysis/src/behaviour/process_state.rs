@@ -36,11 +36,11 @@ pub struct ObservedProcess {
     pub network: Option<Vec<u8>>,
     /// The peer that it spoke to first, wherever that is, or the port of its own at which it waits; in words.
     pub talks: Option<Vec<u8>>,
-    /// It opened the list of all processes.
+    /// True when it opened the list of all processes.
     pub lists_processes: bool,
     /// The process that forked it, by the same key, where that was seen.
     pub parent: Option<(u32, u64)>,
-    /// Its number in the jail.
+    /// The number in the jail.
     pub jail_pid: u32,
     /// Forks since a program was started, from parent to child.
     pub generations: usize,

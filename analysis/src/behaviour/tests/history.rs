@@ -47,7 +47,7 @@ fn whoever_clears_what_was_typed_impairs_a_defence() {
     }
 }
 
-/// Its own program writes it when a person ends it, and one that is not there was not cleared.
+/// The own program of a list writes it when a person ends it, and one that is not there was not cleared.
 #[test]
 fn a_list_is_written_by_what_it_is_of() {
     is_silent(|story| {

@@ -43,7 +43,7 @@ impl Write for ContentLook {
 }
 
 impl ContentLook {
-    /// What became of this content, of which there is `after` now.
+    /// The fate of this content, of which there is `after` now.
     pub fn fate(&self, after: &ContentLook) -> ContentFate {
         if self.counts.is_scrambled_by(&after.counts) {
             ContentFate::Scrambled
