@@ -87,6 +87,7 @@ pub use publish::PublishedPort;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;
 pub use reserved::{is_reserved, is_too_much_to_show};
+pub use resolve::MOST_RULES;
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 pub use tables::{
     AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,

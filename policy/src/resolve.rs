@@ -14,8 +14,9 @@ use crate::syscalls::ESSENTIAL;
 use crate::tables::declare::{KeyTable as _, values};
 use crate::tables::{NetworkKeys, NetworkPolicy, Rule};
 
-/// Rules of a profile, inherited ones among them. The kernel's table holds 1023, and those that the network's keys stand for go there, too.
-const MOST_RULES: usize = 1000;
+/// The most rules of a profile, inherited ones among them: as many as the kernel's table holds. Those that keys of the network stand for
+/// go there, too.
+pub const MOST_RULES: usize = 1023;
 
 /// The policy that a merged profile means. When `problems` grew, it is not to be used.
 pub(crate) fn policy(

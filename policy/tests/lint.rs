@@ -581,8 +581,8 @@ fn shipped_profiles_are_free_of_findings() {
 /// A hostile profile costs bounded time, and what was not compared is named.
 #[test]
 fn rules_that_are_too_many_are_not_compared_and_it_is_said() {
-    let many: Vec<String> = (0..3000)
-        .map(|index| format!("r{index} open allow /srv/**/a{index}*/**/b*/{{c,d,e*}}/**/*{index}"))
+    let many: Vec<String> = (0..900)
+        .map(|index| format!("r{index} open allow /srv/**/a{index}*/**/b*/{{c,d,e*}}/**/f*/**/{{g,h}}*/**/*{index}"))
         .collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let started = std::time::Instant::now();

@@ -464,7 +464,7 @@ fn sizes_of_texts_and_numbers_of_rules_are_bounded() {
         message(load_files(&[("a.toml", &long)], &Overrides::default())),
         "the profile a.toml is larger than 1 MiB"
     );
-    let rules: String = (0..1001)
+    let rules: String = (0..1024)
         .map(|n| format!("[[rule]]\nid = \"r{n}\"\non = \"bpf\"\naction = \"log\"\n"))
         .collect();
     assert_eq!(
@@ -472,7 +472,7 @@ fn sizes_of_texts_and_numbers_of_rules_are_bounded() {
             &[("a.toml", &profile(&rules))],
             &Overrides::default()
         )),
-        "there are more than 1000 rules"
+        "there are more than 1023 rules"
     );
 }
 

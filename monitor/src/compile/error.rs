@@ -4,6 +4,9 @@ use turnkey_abi::{FILES, PEERS, ROLES, RULES};
 
 use crate::automaton::AutomatonError;
 
+// A profile of more is refused with the place of the first too many; these tables are the last to say so.
+const _: () = assert!(turnkey_policy::MOST_RULES == RULES);
+
 /// Errors of a policy that the kernel's programs cannot enforce.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {

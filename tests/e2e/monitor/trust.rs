@@ -156,7 +156,7 @@ fn m35_a_policy_over_capacity_is_refused_whole() {
     ran.expect_code(125);
     ran.expect(ran.stdout.is_empty(), "nothing ran");
     ran.expect(
-        ran.stderr.contains("1024 rules"),
+        ran.stderr.contains("more than 1023 rules"),
         "it says what is too many",
     );
 
