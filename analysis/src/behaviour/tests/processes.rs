@@ -103,3 +103,20 @@ fn tracing_what_one_started_is_no_escape_and_another_is() {
         names(seizes(tracer, traced), Behaviour::JailEscape);
     }
 }
+
+#[test]
+fn ps_looks_at_the_first_process_as_at_any_other() {
+    let looks = |lists: bool| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/ps", &["ps", "aux"]);
+            if lists {
+                story.lists(P, "/proc");
+            }
+            for file in ["cgroup", "environ"] {
+                story.reads(P, &format!("/proc/1/{file}"));
+            }
+        }
+    };
+    is_silent(looks(true));
+    names(looks(false), Behaviour::Evasion);
+}
