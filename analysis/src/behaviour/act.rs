@@ -16,6 +16,7 @@ mod flag {
     pub const READ_WRITE: u32 = 0o2;
     pub const CREATE: u32 = 0o100;
     pub const TRUNCATE: u32 = 0o1000;
+    pub const APPEND: u32 = 0o2000;
     pub const DIRECTORY: u32 = 0o200_000;
     pub const PATH: u32 = 0o10_000_000;
 }
@@ -104,6 +105,8 @@ pub struct Opened<'e> {
     pub creates: bool,
     /// `O_TRUNC`
     pub truncates: bool,
+    /// `O_APPEND`
+    pub appends: bool,
     /// `O_DIRECTORY`
     pub directory: bool,
     /// open_by_handle_at(2)
@@ -312,6 +315,7 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
                 || has(flag::TRUNCATE | flag::CREATE)),
         creates: has(flag::CREATE),
         truncates: has(flag::TRUNCATE),
+        appends: has(flag::APPEND),
         directory: has(flag::DIRECTORY),
         by_handle: false,
         nameless: file.is_some_and(File::is_nameless),

@@ -33,7 +33,12 @@ impl Detector for Histories {
         tell: &mut dyn FnMut(Sighting),
     ) {
         let paths = match &act.what {
-            Operation::Opened(opened) if opened.truncates && opened.outcome.is_attempt() => {
+            // Whoever adds a line appends; what else is written may be nothing, as by truncate(1) and shred(1).
+            Operation::Opened(opened)
+                if opened.writes
+                    && (opened.truncates || !opened.appends)
+                    && opened.outcome.is_attempt() =>
+            {
                 [Some(&opened.path), None]
             }
             Operation::Changed {

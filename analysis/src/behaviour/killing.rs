@@ -78,9 +78,14 @@ fn means_own(act: &ObservedAct<'_>, argv: &[Vec<u8>], state: &ProcessState) -> b
     let words = argv.iter().skip(1).filter(|word| !word.starts_with(b"-"));
     let names: Vec<Vec<u8>> = words.map(|word| plain(word)).collect();
     let task = &act.event.task;
+    let of_lines = argv.iter().skip(1).any(|word| looks_at_lines(word));
     let is_called = |process: &ObservedProcess, name: &[u8]| {
-        let line = [&process.exe, &process.argv.join(&b' ')[..]].join(&b' ');
-        line.windows(name.len().max(1)).any(|part| part == name)
+        let called = match (of_lines, &process.script) {
+            (true, _) => process.argv.join(&b' '),
+            (false, Some(script)) => base_name(script).to_vec(),
+            (false, None) => base_name(&process.exe).to_vec(),
+        };
+        called.windows(name.len().max(1)).any(|part| part == name)
     };
     let is_own = |name: &Vec<u8>| {
         // The one that acts is called by all of them, and its shell may be.
@@ -88,6 +93,12 @@ fn means_own(act: &ObservedAct<'_>, argv: &[Vec<u8>], state: &ProcessState) -> b
         state.others(task).any(|one| is_called(one, name)) && !above.any(|one| is_called(one, name))
     };
     !names.is_empty() && names.iter().all(is_own)
+}
+
+/// True for an option of pkill(1) by which whole command lines are matched, and not what runs.
+fn looks_at_lines(word: &[u8]) -> bool {
+    let is_short = word.starts_with(b"-") && !word.starts_with(b"--");
+    word == b"--full" || is_short && word.contains(&b'f')
 }
 
 /// A pattern without what only a regular expression has, as `[w]orker`, which does not find itself.

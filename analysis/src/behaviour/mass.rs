@@ -402,12 +402,10 @@ impl MassChange {
             .strip_prefix(path)
             .filter(|suffix| suffix.first() == Some(&b'.'))
             .filter(|suffix| {
-                !ransom::is_usual(
-                    suffix
-                        .rsplit(|byte| *byte == b'.')
-                        .next()
-                        .unwrap_or_default(),
-                )
+                !suffix
+                    .rsplit(|byte| *byte == b'.')
+                    .take(1)
+                    .all(ransom::is_usual)
             });
         let Some(suffix) = suffix else {
             return;

@@ -37,6 +37,14 @@ fn whoever_clears_what_was_typed_impairs_a_defence() {
             },
             expected,
         );
+        // As truncate(1) does: O_WRONLY and O_CREAT, then ftruncate(2); here refused.
+        names(
+            |story| {
+                story.exec(P, "/usr/bin/truncate", &["truncate", "-s0", path]);
+                story.wants_answered(P, path, 0o101, 13);
+            },
+            expected,
+        );
         // One that cannot be.
         names(
             |story| {
@@ -59,6 +67,6 @@ fn a_list_is_written_by_what_it_is_of() {
         story.deletes(P, "/workspace/price_history");
         // Whoever adds a line clears none.
         story.script(12, "/workspace/x.sh");
-        story.wants_answered(12, "/workspace/.bash_history", 0o2001, 0);
+        story.wants_answered(12, "/workspace/.bash_history", 0o2001, 13);
     });
 }

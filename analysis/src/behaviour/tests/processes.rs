@@ -62,6 +62,20 @@ fn ending_what_the_run_started_by_its_name_is_none_and_of_others_it_is() {
     is_silent(script(&["pkill", "sleep"]));
     is_silent(script(&["pkill", "-f", "[s]leep 1"]));
     is_silent(script(&["killall", "-9", "sleep"]));
+    // A shell whose text has the name is not called by it, but its command line is.
+    let of_text = |argv: &'static [&'static str]| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/sh", &["sh", "-c", "sleep 9 & pkill sleep"]);
+            story.fork(P, 11);
+            story.exec(11, "/usr/bin/sleep", &["sleep", "9"]);
+            story.fork(P, 12).exec(12, "/usr/bin/pkill", argv);
+        }
+    };
+    is_silent(of_text(&["pkill", "-x", "sleep"]));
+    names(
+        of_text(&["pkill", "-9f", "sleep"]),
+        Behaviour::ProcessKilling,
+    );
     // Somebody else's, too; the script itself; nobody's any more.
     names(
         script(&["killall", "sleep", "sshd"]),
