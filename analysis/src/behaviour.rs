@@ -29,6 +29,7 @@ mod process_state;
 mod purpose;
 mod ransom;
 mod scan;
+mod settings;
 mod shell;
 mod system;
 mod tunnel;
@@ -171,6 +172,7 @@ impl BehaviourEngine {
                 Box::new(injection::Injection::default()),
                 Box::new(system::SystemChange::new(policy)),
                 Box::new(listing::FileDiscovery::new(policy)),
+                Box::new(settings::SystemSettings::new(policy)),
                 Box::new(accounts::AccountDiscovery),
             ],
             symlinks: Symlinks::default(),

@@ -282,8 +282,10 @@ fn takes_key(name: &str, args: &[u64; 3]) -> bool {
 
 /// True for a program that does not keep secrets of this kind itself.
 fn has_no_use(exe: &[u8], kind: &str) -> bool {
-    let Ok(name) = std::str::from_utf8(base_name(exe)) else {
-        return false;
-    };
-    HANDLERS.contains(&name) || KEPT_BY_FEW.contains(&kind) && is_interpreter(exe)
+    handles_files(exe) || KEPT_BY_FEW.contains(&kind) && is_interpreter(exe)
+}
+
+/// True for a program that shows or copies a file that it is told of, and has no settings in it.
+pub fn handles_files(exe: &[u8]) -> bool {
+    std::str::from_utf8(base_name(exe)).is_ok_and(|name| HANDLERS.contains(&name))
 }

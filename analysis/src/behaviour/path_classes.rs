@@ -29,6 +29,8 @@ pub struct Traits {
     pub agent: bool,
     /// True for a list of what a person typed.
     pub history: bool,
+    /// True for a setting by which people administer a machine or its services.
+    pub administration: bool,
 }
 
 /// The access that it takes to reach past a jail with a file.
@@ -272,6 +274,18 @@ const OPENED_OUTSIDE: &[&str] = &[
 /// Lists of what a person typed into shells, interpreters and clients, which they write themselves.
 const HISTORIES: &[&str] = &["**/.*_history", "**/.local/share/fish/fish_history"];
 
+/// Settings of the machine and its services, which those services and the tools of administrators read. Left out is what libraries
+/// open for whoever loads them, such as `my.cnf`, `mime.types` of a web server, settings of udev, libvirt and SELinux, and by what
+/// scripts know a system.
+const ADMINISTRATION: &[&str] = &[
+    "/etc/{fstab,crypttab,exports,inittab,rc.local,sysctl.conf,securetty,login.defs,adduser.conf,deluser.conf,subuid,subgid}",
+    "/etc/{crontab,anacrontab,at.allow,at.deny,cron.allow,cron.deny,hosts.allow,hosts.deny,hosts.equiv,ftpusers,aliases}",
+    "/etc/{pam.conf,sudo.conf,doas.conf,logrotate.conf,syslog.conf,rsyslog.conf,auditd.conf,ntp.conf,chrony.conf,nftables.conf}",
+    "/etc/{cron.*,rc?.d,init.d,logrotate.d,rsyslog.d,modprobe.d,modules-load.d,sysctl.d,grub.d,pam.d,sudoers.d}/*",
+    "/etc/{ssh,network,netplan,NetworkManager,iptables,ufw,firewalld,fail2ban,polkit-1,systemd,security,audit,wireguard,openvpn}/**",
+    "/etc/{nginx,squid,haproxy,redis,bind,postfix,exim4,dovecot,postgresql,docker,containerd,kubernetes,lvm,initramfs-tools}/**",
+];
+
 /// Files in which programs find code of others.
 const LIBRARIES: &[&str] = &["/etc/ld.so.preload"];
 
@@ -284,6 +298,7 @@ struct Table {
     libraries: Vec<Glob>,
     agents: Vec<Glob>,
     histories: Vec<Glob>,
+    administration: Vec<Glob>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
@@ -303,6 +318,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
     libraries: globs(LIBRARIES),
     agents: globs(AGENTS),
     histories: globs(HISTORIES),
+    administration: globs(ADMINISTRATION),
 });
 
 /// A test parses every one of them.
@@ -395,6 +411,7 @@ fn look_up(path: &[u8]) -> Traits {
         library: any(&table.libraries),
         agent: any(&table.agents),
         history: any(&table.histories),
+        administration: any(&table.administration),
     }
 }
 
@@ -460,6 +477,7 @@ mod tests {
             OPENED_OUTSIDE,
             LIBRARIES,
             AGENTS,
+            ADMINISTRATION,
         ];
         let named = named.flat_map(|(_, texts)| texts.iter());
         named.chain(plain.into_iter().flatten())

@@ -319,3 +319,49 @@ fn the_whole_list_is_asked_for_and_a_name_is_not() {
         story.exec(11, "/usr/bin/getent", &["getent", "hosts"]);
     });
 }
+
+#[test]
+fn settings_of_administrators_that_a_script_reads_are_file_discovery() {
+    for path in [
+        "/etc/fstab",
+        "/etc/ssh/sshd_config",
+        "/etc/sysctl.d/10-net.conf",
+        "/etc/nginx/sites-enabled/default",
+        "/etc/cron.daily/backup",
+    ] {
+        for exe in ["/usr/bin/cat", "/usr/bin/bash", "/usr/bin/python3.11"] {
+            for there in [true, false] {
+                discovers_files(|story| {
+                    story.exec(P, exe, &["any"]);
+                    match there {
+                        true => story.reads(P, path),
+                        false => story.wants_answered(P, path, 0, 2),
+                    };
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_are_read_by_those_whose_they_are_and_where_they_are_given() {
+    let tools = [
+        ("/usr/bin/ssh", "/etc/ssh/ssh_config"),
+        ("/usr/sbin/nginx", "/etc/nginx/nginx.conf"),
+        ("/usr/bin/mount", "/etc/fstab"),
+        ("/usr/bin/python3.11", "/etc/os-release"),
+        ("/usr/bin/python3.11", "/etc/apache2/mime.types"),
+        ("/usr/bin/bash", "/etc/profile.d/locale.sh"),
+        ("/usr/bin/cat", "/workspace/etc/fstab"),
+    ];
+    for (exe, path) in tools {
+        is_silent(|story| {
+            story.exec(P, exe, &["any"]).wants_answered(P, path, 0, 2);
+        });
+    }
+    let given = policy("[filesystem]\nread = [{ path = \"/etc/ssh\", why = \"w\" }]\n");
+    let mut story = Story::under(&given);
+    story.exec(P, "/usr/bin/cat", &["cat"]);
+    story.reads(P, "/etc/ssh/ssh_config");
+    assert_eq!(story.found(), []);
+}
