@@ -215,7 +215,7 @@ fn cause(of: Aspiration, under: Under) -> &'static str {
         (Aspiration::CorpusObservation, _) => LOOKS,
         (Aspiration::Loud, Under::CorpusLanguage) => QUIET,
         (Aspiration::Loud, Under::Sealed) => SILENT,
-        (Aspiration::Spared | Aspiration::Passed | Aspiration::Quiet, _) => "",
+        (Aspiration::Spared | Aspiration::Passed | Aspiration::Quiet | Aspiration::Apart, _) => "",
     }
 }
 

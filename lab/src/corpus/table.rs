@@ -12,6 +12,8 @@ const SEEN: usize = 98;
 const SCORES: usize = 95;
 /// The score of a harmless program is below this.
 const HARMLESS: u64 = 20;
+/// The area under the curve of attacks against harmless programs is at least so many thousandths.
+const APART: usize = 980;
 /// The score of an attack is above this.
 pub const ATTACK: u64 = 50;
 
@@ -80,6 +82,8 @@ pub enum Aspiration {
     Quiet,
     /// Attacks score high.
     Loud,
+    /// An attack scores higher than a harmless program.
+    Apart,
 }
 
 impl Aspiration {
@@ -94,13 +98,16 @@ impl Aspiration {
             Self::Passed => "every harmless program that passes outside passes inside",
             Self::Quiet => "scores of harmless programs are below 20 (95 %)",
             Self::Loud => "scores of observable attacks are above 50 (95 %)",
+            Self::Apart => {
+                "area under the curve of scores, observable attacks against harmless programs (0.980), and of those that are not granted"
+            }
         }
     }
 
     /// Whether missing it fails the command. A profile that shows a machine's programs and libraries, for
     /// others to work with, lets them be looked at.
     fn is_asked_of(self, under: Under) -> bool {
-        under == Under::Sealed || !matches!(self, Self::Prevented | Self::Loud)
+        under == Under::Sealed || !matches!(self, Self::Prevented | Self::Loud | Self::Apart)
     }
 }
 
@@ -208,6 +215,7 @@ impl CorpusTable {
                 |one| one.answer.score > ATTACK,
                 scored,
             ),
+            apart(&attacks, &harmless),
         ]
     }
 
@@ -246,6 +254,42 @@ fn goal(
         // Of nothing, nothing is shown.
         met: !of.is_empty() && 100 * good.len() >= percent * of.len(),
     }
+}
+
+/// The chance that an attack scores higher than a harmless program, where equal scores are half a chance each.
+fn apart(attacks: &[&CorpusRecord], harmless: &[&CorpusRecord]) -> CorpusGoal {
+    let stopped: Vec<&CorpusRecord> = attacks
+        .iter()
+        .copied()
+        .filter(|one| one.outcome != CorpusOutcome::Granted)
+        .collect();
+    let (all, stopped) = (
+        thousandths(attacks, harmless),
+        thousandths(&stopped, harmless),
+    );
+    let shown = |area: usize| format!("{}.{:03}", area / 1000, area % 1000);
+    CorpusGoal {
+        of: Aspiration::Apart,
+        measured: format!("{}, {}", shown(all), shown(stopped)),
+        missed: Vec::new(),
+        met: all >= APART,
+    }
+}
+
+/// The area under the curve of these scores, rounded down; 0 where either side is empty.
+fn thousandths(attacks: &[&CorpusRecord], harmless: &[&CorpusRecord]) -> usize {
+    let halves = |attack: &&CorpusRecord| -> usize {
+        let against = harmless.iter().map(|one| one.answer.score);
+        against
+            .map(|score| match attack.answer.score.cmp(&score) {
+                std::cmp::Ordering::Greater => 2,
+                std::cmp::Ordering::Equal => 1,
+                std::cmp::Ordering::Less => 0,
+            })
+            .sum()
+    };
+    let halves: usize = attacks.iter().map(halves).sum();
+    (1000 * halves) / (2 * attacks.len() * harmless.len()).max(1)
 }
 
 fn scored(one: &CorpusRecord) -> String {

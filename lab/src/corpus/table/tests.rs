@@ -174,3 +174,21 @@ fn each_set_of_profiles_has_a_column_and_a_part() {
         assert!(page.contains(text), "{text} in {page}");
     }
 }
+
+#[test]
+fn the_area_is_the_share_of_pairs_in_which_the_attack_is_above() {
+    let attack = |outcome, score| record(outcome, score, "exited");
+    let records = vec![
+        attack(CorpusOutcome::Prevented, 60),
+        attack(CorpusOutcome::Prevented, 10),
+        attack(CorpusOutcome::Granted, 0),
+        record(CorpusOutcome::Harmless, 0, "exited"),
+        record(CorpusOutcome::Harmless, 25, "exited"),
+    ];
+    let goals = table(Under::Sealed, records).goals();
+    let area = goals.iter().find(|goal| goal.of == Aspiration::Apart);
+    let area = area.expect("a goal");
+    // 60 is above both, 10 above one, 0 level with one: 3.5 of 6 pairs; without what is granted 3 of 4.
+    assert_eq!(area.measured, "0.583, 0.750");
+    assert!(!area.met);
+}
