@@ -27,10 +27,11 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
         above,
         actors: ActingProgram::all(&[&below.rules, &above.rules]),
     };
+    let places = sides.places();
     let kinds = AttemptKind::ALL.iter().copied();
     kinds
         .flat_map(|on| match on {
-            _ if on.has_path() => sides.files(on),
+            _ if on.has_path() => sides.files(on, &places),
             _ if on.has_address() => sides.peers(on),
             _ => sides.whole(on).into_iter().collect(),
         })
@@ -61,8 +62,39 @@ impl ComparedRules<'_> {
 
     /// The reason why an attempt is new, whoever makes it.
     fn passes(&self, attempt: Attempt<'_>) -> Option<String> {
-        let by = |who: &ActingProgram| passes(self.below, self.above, &who.makes(attempt), who);
+        self.passes_of(&self.below.rules, &self.above.rules, attempt)
+    }
+
+    /// The same by some of the rules of either side, where the others have nothing to say.
+    fn passes_of(&self, below: &[Rule], above: &[Rule], attempt: Attempt<'_>) -> Option<String> {
+        let is_profile = self.below.is_profile();
+        let by = |who: &ActingProgram| passes(below, above, is_profile, &who.makes(attempt), who);
         self.actors.iter().find_map(by)
+    }
+
+    /// The patterns of both sides, with the paths that they stand for and on which the sides may differ.
+    fn places(&self) -> Vec<ComparedPattern> {
+        // Where no pattern speaks, rules without any decide.
+        let elsewhere = Glob::parse("/srv/anything-else");
+        let patterns: BTreeMap<&str, &Glob> = self
+            .all()
+            .flat_map(|rule| &rule.path)
+            .chain(&elsewhere)
+            .map(|glob| (glob.as_str(), glob))
+            .collect();
+        let compared = patterns.into_iter().map(|(pattern, glob)| ComparedPattern {
+            pattern: pattern.to_owned(),
+            paths: witnesses(glob)
+                .into_iter()
+                .map(|path| ComparedPath {
+                    below: about(&self.below.rules, &path),
+                    above: about(&self.above.rules, &path),
+                    path,
+                })
+                .filter(|one| one.below != one.above)
+                .collect(),
+        });
+        compared.filter(|one| !one.paths.is_empty()).collect()
     }
 
     /// An attempt of which nothing but its kind matters.
@@ -72,15 +104,7 @@ impl ComparedRules<'_> {
     }
 
     /// Attempts on files.
-    fn files(&self, on: AttemptKind) -> Vec<NewEntry> {
-        // Where no pattern speaks, rules without any decide.
-        let elsewhere = Glob::parse("/srv/anything-else");
-        let patterns: BTreeMap<&str, &Glob> = self
-            .all()
-            .flat_map(|rule| &rule.path)
-            .chain(&elsewhere)
-            .map(|glob| (glob.as_str(), glob))
-            .collect();
+    fn files(&self, on: AttemptKind, places: &[ComparedPattern]) -> Vec<NewEntry> {
         let accesses: &[&[OpenAccess]] = match on {
             AttemptKind::Open => &[&[OpenAccess::Read], &[OpenAccess::Write]],
             _ => &[&[]],
@@ -92,9 +116,9 @@ impl ComparedRules<'_> {
                 access,
                 ..Attempt::new(on)
             };
-            let found = patterns
+            let found = places
                 .iter()
-                .filter_map(|(pattern, glob)| self.file(attempt, pattern, glob, &states));
+                .filter_map(|place| self.file(attempt, place, &states));
             new.extend(found);
             if states.len() > 1 {
                 new.extend(self.nowhere(attempt));
@@ -117,25 +141,25 @@ impl ComparedRules<'_> {
     fn file(
         &self,
         attempt: Attempt<'_>,
-        pattern: &str,
-        glob: &Glob,
+        place: &ComparedPattern,
         states: &[Option<FileFlag>],
     ) -> Option<NewEntry> {
-        let paths = witnesses(glob);
         // A file of no known path has no pattern.
         let with_path = states
             .iter()
             .filter(|flag| **flag != Some(FileFlag::Truncated));
         let (why, path, flag) = with_path
-            .flat_map(|flag| paths.iter().map(move |path| (path, *flag)))
-            .find_map(|(path, flag)| {
+            .flat_map(|flag| place.paths.iter().map(move |one| (one, *flag)))
+            .find_map(|(one, flag)| {
                 let attempt = Attempt {
-                    path: Some(path),
+                    path: Some(&one.path),
                     flag,
                     ..attempt
                 };
-                Some((self.passes(attempt)?, path, flag))
+                let why = self.passes_of(&one.below, &one.above, attempt)?;
+                Some((why, &one.path, flag))
             })?;
+        let pattern = &place.pattern;
         let state = flag.map_or(String::new(), |flag| format!(", where it is {flag}"));
         let what = format!(
             "{} {pattern}, such as {}{state}",
@@ -186,6 +210,29 @@ impl ComparedRules<'_> {
         }
         new.into_values().collect()
     }
+}
+
+/// A pattern of either side.
+struct ComparedPattern {
+    pattern: String,
+    paths: Vec<ComparedPath>,
+}
+
+/// A path that a pattern stands for, with the rules of either side that can have something to say about it.
+struct ComparedPath {
+    path: Vec<u8>,
+    below: Vec<Rule>,
+    above: Vec<Rule>,
+}
+
+/// The rules that speak of a path, or of any, in their order. Asking all the others about it for every kind of attempt is what made
+/// the comparison of profiles with a thousand rules take minutes.
+fn about(rules: &[Rule], path: &[u8]) -> Vec<Rule> {
+    let speaks = |rule: &&Rule| {
+        let mut globs = rule.path.iter();
+        rule.path.is_empty() || globs.any(|glob| glob.matches(path))
+    };
+    rules.iter().filter(speaks).cloned().collect()
 }
 
 fn act(attempt: &Attempt<'_>) -> &'static str {
@@ -291,16 +338,17 @@ impl ActingProgram {
 
 /// The reason why the other side stops what this one lets pass or answers more weakly, when somebody tries it.
 fn passes(
-    below: &SideAllowances<'_>,
-    above: &Policy,
+    below: &[Rule],
+    above: &[Rule],
+    is_profile: bool,
     attempt: &Attempt<'_>,
     who: &ActingProgram,
 ) -> Option<String> {
-    let rule = stopping(&below.rules, attempt)?;
-    let weaker = match stopping(&above.rules, attempt) {
+    let rule = stopping(below, attempt)?;
+    let weaker = match stopping(above, attempt) {
         None => String::new(),
         // What a run did is no rule of anybody, with a strength of its own.
-        Some(_) if !below.is_profile() => return None,
+        Some(_) if !is_profile => return None,
         Some(other) => format!(", and rule `{}` {}", other.id, weaker(rule, other)?),
     };
     Some(format!(
