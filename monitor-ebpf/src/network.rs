@@ -132,13 +132,10 @@ impl Internet {
         let is_own = jail.network() == network::NONE
             && copy.is_loopback().is_true()
             && is_of_the_jail(jail, read::own_network(context));
-        let is_bind = on_of(what) == on::BIND;
+        // A server at every address of such a namespace is one at its loopback.
         let is_heard = is_own
-            && if is_bind {
-                copy.ip[3] != 0
-            } else {
-                read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple())
-            };
+            && (on_of(what) == on::BIND
+                || read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple()));
         self.is_heard = Bit::settled(is_heard);
         // Of other calls the verifier is to know that they are not.
         if what == act::CONNECT {

@@ -129,7 +129,7 @@ impl Aggregator {
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             asked: AskedNames::new(VIOLATIONS),
-            servers: OwnServers::default(),
+            servers: OwnServers::new(&policy.rules),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
             symlinks: Symlinks::default(),

@@ -1,47 +1,74 @@
 //! Ports on which the program itself listens. Without a network a connect to the loopback is held against the program where nobody
 //! listens, since it looks for a service of the machine; who waits for a server of its own does so, too, and is told from the other
-//! when the run is over.
+//! when the run is over. So is a server at every address: it waits for the program itself, or for somebody else.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use turnkey_facts::{Address, Event, Kind, NetworkAct};
-use turnkey_policy::{AttemptKind, address};
+use turnkey_policy::{AttemptKind, Rule, address};
 
 use super::errno::errno_name;
 use super::model::{NetworkAttempt, Result, Violation};
 use super::stopper::Stopper;
 
-/// The ports of streams that something in the jail has listened on.
+/// The ports on which something in the jail has listened, and those at which it came to itself.
 #[derive(Debug, Default)]
 pub struct OwnServers {
-    ports: BTreeSet<u16>,
+    /// The names of rules about servers that apply without a network alone.
+    rules: BTreeSet<String>,
+    /// Of streams.
+    listening: BTreeSet<u16>,
+    reached: BTreeSet<u16>,
 }
 
 impl OwnServers {
+    /// For a run under these rules.
+    pub fn new(rules: &[Rule]) -> Self {
+        let is_one = |rule: &&Rule| rule.hidden && rule.on.contains(&AttemptKind::Bind);
+        let rules = rules.iter().filter(is_one);
+        Self {
+            rules: rules.map(|rule| rule.id.clone()).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Takes in an event.
     pub fn note(&mut self, event: &Event) {
         if let Kind::Network {
-            act: NetworkAct::Listen,
+            act,
             address: Address::Inet(own),
             errno: 0,
             ..
         } = &event.kind
             && address::is_own(own.ip())
         {
-            self.ports.insert(own.port());
+            let ports = match act {
+                NetworkAct::Listen => &mut self.listening,
+                NetworkAct::Connect | NetworkAct::Send => &mut self.reached,
+                NetworkAct::Bind => return,
+            };
+            ports.insert(own.port());
         }
     }
 
-    /// True for connects that found nobody where the program itself has listened, earlier or later.
+    /// True for connects that found nobody where the program itself has listened, earlier or later, and for servers at every address of
+    /// the jail's own network to which the program itself came.
     pub fn explain_violation(&self, one: &Violation) -> bool {
         let address = one.address.as_deref().unwrap_or_default();
-        one.on == AttemptKind::Connect
-            && self.explain(address, one.stopped_by, one.errno.as_deref())
+        match one.on {
+            AttemptKind::Connect => self.explain(address, one.stopped_by, one.errno.as_deref()),
+            AttemptKind::Bind => self.is_own_server(&one.rule, address, one.stopped_by),
+            _ => false,
+        }
     }
 
-    /// A row; one that tells of such connects as of a failure, which nobody has anything against.
+    /// A row; one that tells of such connects as of a failure, which nobody has anything against, and of such servers without a rule.
     pub fn as_explained(&self, row: NetworkAttempt) -> NetworkAttempt {
+        let rule = row.rule.as_deref().unwrap_or_default();
+        if self.is_own_server(rule, &row.address, row.stopped_by) {
+            return NetworkAttempt { rule: None, ..row };
+        }
         if !self.explain(&row.address, row.stopped_by, row.errno.as_deref()) {
             return row;
         }
@@ -53,11 +80,18 @@ impl OwnServers {
         }
     }
 
+    fn is_own_server(&self, rule: &str, address: &str, stopped_by: Option<Stopper>) -> bool {
+        let port = address.parse().map(|address: SocketAddr| address.port());
+        stopped_by.is_none()
+            && self.rules.contains(rule)
+            && port.is_ok_and(|port| self.reached.contains(&port))
+    }
+
     fn explain(&self, address: &str, stopped_by: Option<Stopper>, errno: Option<&str>) -> bool {
         let found_nobody = stopped_by == Some(Stopper::NetworkNamespace)
             && errno == errno_name(libc::ECONNREFUSED).as_deref();
         let peer: Option<SocketAddr> = address.parse().ok();
-        found_nobody && peer.is_some_and(|peer| self.ports.contains(&peer.port()))
+        found_nobody && peer.is_some_and(|peer| self.listening.contains(&peer.port()))
     }
 }
 
@@ -98,6 +132,54 @@ mod tests {
             task: task(1),
             decision: None,
             kind,
+        }
+    }
+
+    #[test]
+    fn a_server_at_every_address_is_explained_by_a_client_of_the_run_alone() {
+        let rule = |id: &str, hidden| Rule {
+            hidden,
+            ..Rule::new(id, [AttemptKind::Bind], turnkey_policy::RuleAction::Log)
+        };
+        let servers = |address: &str, errno| {
+            let mut servers = OwnServers::new(&[rule("without-network", true), rule("own", false)]);
+            servers.note(&event(connect(address, errno)));
+            servers
+        };
+        let reached = servers("127.0.0.1:8000", 0);
+        for (servers, rule, address, stopped_by, is_explained) in [
+            (&reached, "without-network", "0.0.0.0:8000", None, true),
+            (&reached, "without-network", "[::]:8000", None, true),
+            (&reached, "without-network", "0.0.0.0:8001", None, false),
+            // A rule of the caller's own stands.
+            (&reached, "own", "0.0.0.0:8000", None, false),
+            (
+                &reached,
+                "without-network",
+                "0.0.0.0:8000",
+                Some(Stopper::CgroupProgram),
+                false,
+            ),
+            (
+                &servers("127.0.0.1:8000", libc::ECONNREFUSED),
+                "without-network",
+                "0.0.0.0:8000",
+                None,
+                false,
+            ),
+            (
+                &servers("192.0.2.1:8000", 0),
+                "without-network",
+                "0.0.0.0:8000",
+                None,
+                false,
+            ),
+        ] {
+            assert_eq!(
+                servers.is_own_server(rule, address, stopped_by),
+                is_explained,
+                "{rule}, {address}, {stopped_by:?}"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! Nothing leaves the jail, and every attempt is told.
 
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
@@ -176,14 +177,68 @@ fn who_waits_for_a_server_of_its_own_asks_nobody_else() {
     );
 }
 
+/// Serves at every address, of both families; with `client` it comes there itself.
+const FOR_EVERYBODY: &str = "import socket, sys
+for address, family in (('0.0.0.0', socket.AF_INET), ('::', socket.AF_INET6)):
+    with socket.create_server((address, 18081), family=family) as server:
+        print('made')
+        if sys.argv[1] == 'client':
+            with socket.create_connection((('127.0.0.1', '::1')[family == socket.AF_INET6], 18081)) as client:
+                server.accept()[0].sendall(b'hello'); print(client.recv(5).decode())";
+
 #[test]
-fn a_server_for_everybody_is_not_made_without_a_network() {
+fn a_server_for_everybody_is_told_unless_the_run_itself_comes() {
+    let own = Run::new().run(&["python3", "-c", FOR_EVERYBODY, "client"]);
+    own.expect(
+        own.stdout == "made\nhello\nmade\nhello\n",
+        "it serves itself",
+    );
+    own.expect(own.violations().is_empty(), "nothing is held against it");
+    own.expect(own.report["risk_score"] == 0, "nor counted");
+    let rows = own.list("/network_attempts").iter();
+    own.expect(rows.count() > 1, "what it did is told");
+    let waiting = Run::new().run(&["python3", "-c", FOR_EVERYBODY, "alone"]);
+    waiting.expect(waiting.stdout == "made\nmade\n", "the control");
+    waiting.expect(
+        waiting.report["risk_score"] == 60,
+        "it waits for somebody else",
+    );
+    let rules: BTreeSet<_> = waiting
+        .violations()
+        .iter()
+        .map(|one| one["rule"].as_str().unwrap_or_default())
+        .collect();
+    waiting.expect(
+        rules == BTreeSet::from(["network-listen"]),
+        "which a rule is about",
+    );
+}
+
+/// Until it is told the end, a server at every address of the jail's network is at none of the host's.
+#[test]
+fn a_server_for_everybody_is_reached_by_nobody_outside() {
     let program = "import socket
-for address, family in (('0.0.0.0', socket.AF_INET), ('::', socket.AF_INET6), ('127.0.0.1', socket.AF_INET)):
-    try: socket.create_server((address, 40000), family=family); print('made')
-    except OSError as e: print(e.errno)";
-    let ran = Run::new().python(program);
-    ran.expect(ran.stdout == "1\n1\nmade\n", "at the loopback alone");
+server = socket.create_server(('0.0.0.0', 18082))
+print('made', flush=True)
+input()";
+    let reached = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let control = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    assert!(
+        reached(control.local_addr().unwrap().port()),
+        "the control: outside of a jail it is"
+    );
+    let mut jail = Command::new(binary())
+        .args(["run", "--", "python3", "-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(jail.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "made");
+    assert!(!reached(18082), "nobody outside comes to it");
+    jail.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(jail.wait().unwrap().success());
 }
 
 #[test]

@@ -202,15 +202,9 @@ fn taking_a_port_of_ones_own_is_no_attempt_to_get_out() {
 for family, address in (2, '127.0.0.1'), (2, ''), (10, '::1'):
     for kind in 1, 2: socket.socket(family, kind).bind((address, 0))
 for family, address in (2, '127.0.0.1'), (10, '::1'):
-    for kind in 1, 2: socket.socket(family, kind).bind((address, 4444))
-try: socket.socket().bind(('', 4445))
-except OSError as error: print(error.errno)",
+    for kind in 1, 2: socket.socket(family, kind).bind((address, 4444))",
     );
     ran.expect_code(0);
-    ran.expect(
-        ran.stdout == "1\n",
-        "EPERM for a port that is chosen at every address",
-    );
     ran.expect(
         !ran.stderr.contains(":0\n"),
         "and nothing is told of the others",

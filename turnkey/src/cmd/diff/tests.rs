@@ -150,8 +150,6 @@ fn profiles_are_compared_key_by_key_and_rule_by_rule() {
          [[rule]]\nid = \"mine\"\non = \"open\"\naccess = \"read\"\npath = \"/workspace/.netrc\"\naction = \"allow\"\nwhy = \"mine\"\n",
     );
     let expected = [
-        // Where there is a loopback of its own, a rule of the mode `none` falls away.
-        "address: bind 0.0.0.0:443, for one: rule `network-listen` would deny it",
         "address: network.mode loopback: it has none",
         "environment: TOKEN: it does not hand it in",
         "file: read /workspace/.netrc, such as /workspace/.netrc: rule `stored-credential` would kill it",
