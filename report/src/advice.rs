@@ -68,12 +68,25 @@ const NO_OTHER_SOCKETS: Opening =
 pub fn for_rule(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     let rest = || for_rule_alone(profile, rule, act);
     match opening_for(act) {
+        // Nothing stopped it, and in another network the rule does not apply.
+        None if rule.hidden => waiting(act).unwrap_or_else(rest),
         None => rest(),
         // What is shown is hidden no more.
         Some(Opening::Flag(flag)) if rule.hidden => flag,
         Some(Opening::Flag(flag)) => format!("{flag}, and {}", rest()),
         Some(Opening::Line(line)) => format!("{line} and, {}", rest()),
         Some(enough) => enough.alone(),
+    }
+}
+
+/// The advice on a server at every address, which a rule logs where there is no network.
+fn waiting(act: &ReportedAct) -> Option<String> {
+    let is_bind = act.on == Some(AttemptKind::Bind);
+    match &act.object {
+        Object::Address {
+            address, socket, ..
+        } if is_bind => Some(network(address, *socket).alone()),
+        _ => None,
     }
 }
 

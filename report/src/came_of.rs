@@ -49,9 +49,10 @@ fn of_success(violation: &Violation) -> &'static str {
         _ if leads_elsewhere(violation) => {
             "nothing: it was done, and what a symlink leads to is as it was"
         }
-        _ if is_internet && violation.on != AttemptKind::Bind => {
-            "nothing: it was let through; whether somebody answered is not known"
+        _ if is_internet && violation.on == AttemptKind::Bind => {
+            "nothing: it was let; in a network of the jail's own nobody else comes there"
         }
+        _ if is_internet => "nothing: it was let through; whether somebody answered is not known",
         _ => "nothing: it had its effect",
     }
 }

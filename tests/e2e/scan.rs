@@ -51,6 +51,10 @@ fn a_scan_runs_nothing_and_fails_where_it_is_asked_to() {
     assert_eq!(grave.status.code(), Some(1), "{grave:?}");
     let harmless = scan(directory.path(), &["--fail-at", "1", "x.sh"]);
     assert_eq!(harmless.status.code(), Some(0), "{harmless:?}");
+    // A score says nothing of what was not read: a zero byte ends what a shell and the scanner take for text.
+    std::fs::write(at("zero.sh"), b"echo x\0\n").unwrap();
+    let unread = scan(directory.path(), &["--fail-at", "100", "zero.sh"]);
+    assert_eq!(unread.status.code(), Some(1), "{unread:?}");
     let page = page(directory.path(), &["--allowed-imports", "os", "x.py"]);
     assert_eq!(
         rules(&page["files"][0]),

@@ -9,7 +9,7 @@ use super::ColourWhen;
 /// The codes of `turnkey scan`.
 pub const EXIT_CODES: &str = "Exit codes:
   0    the scripts were scanned, whatever was found
-  1    --fail-at was given, and a script has that score or more
+  1    --fail-at was given, and a script has that score or more, or was not looked at whole
   125  a file cannot be read, or is no script in a language that is known; or a command of --with failed: what
        turnkey itself found is printed all the same
 
@@ -37,7 +37,7 @@ pub struct ScanArguments {
     /// turnkey.scan-findings/v1, see `turnkey schema scan-findings`
     #[arg(long, value_name = "CMD")]
     pub with: Vec<String>,
-    /// Exit with 1 when a script has this score or more, by turnkey or by a command of --with
+    /// Exit with 1 when a script has this score or more, by turnkey or by a command of --with, or could not be looked at whole
     #[arg(long, value_name = "SCORE", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub fail_at: Option<u32>,
     /// For programs: one JSON object, schema turnkey.scan/v1

@@ -99,9 +99,11 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
         let message = format!("{by} failed on {path}, which the page tells of");
         return Err(anyhow::Error::msg(message).into());
     }
-    let is_grave = arguments
-        .fail_at
-        .is_some_and(|at| scanned.scripts.iter().any(|script| script.score() >= at));
+    let is_grave = arguments.fail_at.is_some_and(|at| {
+        let mut scripts = scanned.scripts.iter();
+        // What was not read to its end may hold anything.
+        scripts.any(|script| script.score() >= at || !script.scan.whole)
+    });
     Ok(if is_grave { TOO_GRAVE } else { 0 })
 }
 

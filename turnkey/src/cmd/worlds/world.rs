@@ -194,14 +194,24 @@ fn in_words(error: &LoadError) -> String {
     problems.collect::<Vec<_>>().join("; ")
 }
 
+/// What is no TOML, or no worlds, with its line; TOML's own rendering is a drawing of several lines.
+fn in_one_line(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let at = error.span().map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or(text);
+    let line = 1 + before.matches('\n').count();
+    let message = error.message().replace('\n', ", ");
+    anyhow::anyhow!("line {line}: {message}")
+}
+
 /// The worlds of a text, in its order, each whole: with what it extends, from the text or the shipped ones.
 ///
 /// # Errors
 /// When the text is no file of worlds, or a world makes no sense.
 pub fn read(text: &str) -> anyhow::Result<Vec<(String, World)>> {
+    let worlds: BTreeMap<String, World> =
+        toml::from_str(text).map_err(|error| in_one_line(text, &error))?;
     let order: toml_edit::Document<String> = text.to_owned().parse()?;
     let names: Vec<String> = order.iter().map(|(name, _)| name.to_owned()).collect();
-    let worlds: BTreeMap<String, World> = toml::from_str(text)?;
     let shipped: BTreeMap<String, World> = toml::from_str(SHIPPED)?;
     let find = |name: &str| worlds.get(name).or_else(|| shipped.get(name)).cloned();
     let mut read = Vec::new();
@@ -257,6 +267,24 @@ mod tests {
 
     fn refused(text: &str) -> String {
         format!("{:#}", read(text).expect_err(text))
+    }
+
+    #[test]
+    fn a_mistake_of_toml_is_told_in_one_line_with_its_place() {
+        for (text, place) in [
+            ("[a]\nhostname = \n", "line 2: "),
+            (
+                "[a]\n\npatience = true\n",
+                "line 3: unknown field `patience`",
+            ),
+            ("[a]\nfiles = { \"/proc/x\" }\n", "line 2: "),
+            ("[a]\ndate = 5\n", "line 2: "),
+            ("a = 1\n", "line 1: "),
+        ] {
+            let told = refused(text);
+            assert!(told.starts_with(place), "{text:?}: {told}");
+            assert!(!told.contains('\n'), "{text:?}: {told}");
+        }
     }
 
     #[test]
