@@ -43,7 +43,7 @@ pub struct Jail {
     pub hooks: u32,
     /// The rule that tells of looks in vain, plus one; 0: none does. What it says is advice and no evidence.
     pub advisory: u32,
-    /// The number of such looks that are still told of.
+    /// The number of such looks, and of signals to numbers that no process has, that are still told of.
     pub advice_left: u32,
     /// 1: a task has begun to make a symlink, or one is in a place of the jail's own from the beginning. A path as it was written may
     /// lead through one. Otherwise 0.
@@ -90,7 +90,7 @@ pub struct Jail {
     pub called: [u8; COUNT],
 }
 
-/// Looks in vain that are told of: a program may have thousands, and nobody reads more of them.
+/// Looks and signals in vain that are told of: a program may have thousands, and nobody reads more of them.
 const ADVICE: u32 = 256;
 
 impl Jail {

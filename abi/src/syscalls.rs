@@ -135,7 +135,7 @@ pub mod class {
     pub const LOOKAT: u8 = 29;
     /// `inotify_add_watch(fd, path, mask)`
     pub const WATCHES: u8 = 30;
-    /// `kill(pid, signal)` and its relatives: refusals, signals to everybody at once, and those to others that a rule is about
+    /// `kill(pid, signal)` and its relatives: refusals, signals to everybody at once or to nobody, and those to others that a rule is about
     pub const KILL: u8 = 31;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;

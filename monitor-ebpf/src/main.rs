@@ -97,6 +97,7 @@ fn interesting_end(nr: i32, result: i64) -> Option<u8> {
     let may_matter = || {
         refused::is_filters_answer(result)
             || refused::meets_limit(result)
+            || question::may_be_written(nr, result)
             || read::is_foreign_call()
     };
     interesting(nr).or_else(|| may_matter().then_some(class::NONE))
@@ -238,6 +239,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     if meets_limit || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));
+        return None;
+    }
+    if question::may_be_written(nr, result) {
+        let scratch = emit::scratch(jail, program::LEAVE)?;
+        question::written(scratch, jail, emit::current(), nr, regs);
         return None;
     }
     if is_unasked {

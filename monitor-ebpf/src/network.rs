@@ -277,6 +277,9 @@ pub fn hook(what: u16, address: Internet, context: *mut bpf_sock_addr) -> i32 {
         // The signal follows when the syscall leaves; this kind of program cannot send it.
         automaton::condemn_for_rule(jail, who.thread);
     }
+    if what == act::CONNECT && allowed && address.port == NAME_SERVER {
+        read::look_at_writes();
+    }
     emit::left(jail, read::mark_address(jail, who.thread));
     let errno = if allowed {
         ECONNREFUSED * u64::from(address.is_unheard) as u32

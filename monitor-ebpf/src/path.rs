@@ -10,6 +10,7 @@ const STEPS: u32 = 4096;
 
 /// The bits of a mode that are the type of the file, and two of the types, of linux/stat.h.
 const S_IFMT: u16 = 0o170_000;
+const S_IFSOCK: u16 = 0o140_000;
 const S_IFDIR: u16 = 0o040_000;
 const S_IFLNK: u16 = 0o120_000;
 
@@ -119,6 +120,13 @@ impl Place {
 #[inline(always)]
 pub fn is_directory(inode: u64) -> bool {
     mode(inode) & S_IFMT == S_IFDIR
+}
+
+/// True for a `struct file` of a socket.
+#[inline(always)]
+pub fn is_socket(file: u64) -> bool {
+    let inode: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
+    mode(inode) & S_IFMT == S_IFSOCK
 }
 
 /// The type and the mode of the file whose `struct inode` is at an address, as inode(7) has them; 0 when it cannot be read.

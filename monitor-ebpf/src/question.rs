@@ -1,4 +1,5 @@
-//! Questions to name servers: the data of sends to port 53, also of those that were refused.
+//! Questions to name servers: the data of sends to port 53, also of those that were refused, and of writes to a socket that is connected
+//! there, as Go's resolver asks.
 //!
 //! No hook of the control group sees data, so it is read from the argument when the call returns.
 //! By then another thread may have written something else there: it is told, and never decided on.
@@ -23,6 +24,13 @@ const SIZE_V4: u32 = 16;
 /// `sizeof(struct sockaddr_in6)`
 const SIZE_V6: u32 = 28;
 const PORT: u16 = 53;
+
+/// The number of write(2), which takes its data as sendto(2) does.
+const WRITE: i32 = 1;
+/// The number of writev(2), which takes pieces.
+const WRITEV: i32 = 20;
+/// The fewest bytes of a question: the head of a message, the shortest name, type and class; RFC 1035, section 4.1.
+const FEWEST: i64 = 17;
 
 /// The destination of a send: its family, and the port in network byte order.
 #[derive(Clone, Copy)]
@@ -50,8 +58,6 @@ impl Peer {
         }
     }
 }
-
-impl Data {}
 
 /// The peer that the call names.
 #[inline(always)]
@@ -110,13 +116,57 @@ fn data(call: u8, regs: u64) -> Data {
             more: false,
         };
     }
-    // `msg_iov` and `msg_iovlen` of struct msghdr, then `iov_base` and `iov_len`.
-    let pieces: u64 = read::user(second + 16).0;
+    // `msg_iov` and `msg_iovlen` of struct msghdr.
+    pieces(read::user(second + 16).0, read::user::<u64>(second + 24).0)
+}
+
+/// The first of so many pieces, which begin with its `iov_base` and `iov_len`.
+#[inline(always)]
+fn pieces(first: u64, count: u64) -> Data {
     Data {
-        address: read::user(pieces).0,
-        length: read::user(pieces + 8).0,
-        more: read::user::<u64>(second + 24).0 > 1,
+        address: read::user(first).0,
+        length: read::user(first + 8).0,
+        more: count > 1,
     }
+}
+
+/// True for a write that may be a question, by its number and its result, where somebody has asked before.
+#[inline(always)]
+pub fn may_be_written(nr: i32, result: i64) -> bool {
+    (nr == WRITE || nr == WRITEV)
+        && result >= FEWEST
+        && result <= QUESTION as i64
+        && read::writes_matter()
+}
+
+/// At exit of such a write: tells of it when it went to a socket that is connected to port 53.
+#[inline(always)]
+pub fn written(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, regs: u64) {
+    let descriptor = read::register(regs, offset!(regs_di)).word();
+    let file = path::file_of(who.task, descriptor);
+    if !path::is_socket(file) {
+        return;
+    }
+    let socket = peers::socket_of(file);
+    let sock = peers::sock_of(socket);
+    let peer = connected(sock);
+    let size = peer.size().forget(scratch);
+    if size == 0 || size > SIZE_V6 {
+        return;
+    }
+    write_connected(scratch, sock, peer);
+    let second = read::register(regs, offset!(regs_si)).long();
+    let third = read::register(regs, offset!(regs_dx)).long();
+    let data = if nr == WRITEV {
+        pieces(second, third)
+    } else {
+        Data {
+            address: second,
+            length: third,
+            more: false,
+        }
+    };
+    tell(scratch, jail, who, (socket, size, 0), data);
 }
 
 /// At exit: tells of what was sent, or was to be sent, to port 53.
@@ -154,11 +204,24 @@ pub fn leave(
     } else if !read::user_bytes(scratch, address, size) {
         return;
     }
+    let errno = if result < 0 { -result as u32 } else { 0 };
+    tell(scratch, jail, who, (socket, size, errno), data(call, regs));
+}
+
+/// Tells of a question to the address of this size that is in [`Scratch::text`].
+#[inline(always)]
+fn tell(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (socket, size, errno): (u64, u32, u32),
+    data: Data,
+) {
     emit::begin(&mut scratch.record, kind::QUESTION, who);
     scratch.record.raw_len = size as u16;
     scratch.record.detail = u32::from(peers::type_of(socket));
-    scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
-    let data = data(call, regs).forget(scratch);
+    scratch.record.errno = errno;
+    let data = data.forget(scratch);
     attach_data(scratch, jail, size, data);
     emit::conclude(scratch, jail, who, Verdict::NONE);
 }

@@ -206,6 +206,25 @@ pub fn look_at_every_call() {
     unsafe { (&raw mut EVERY_CALL).write_volatile(1) };
 }
 
+/// Not 0 once a jail has connected a socket to a name server. What is written by a descriptor costs the host this one load until then.
+/// In a map of its own: user space writes that of [`EVERY_CALL`] whole.
+#[unsafe(link_section = ".data.writes")]
+static mut WRITES: u32 = 0;
+
+/// True when what is written may be a question to a name server.
+#[inline(always)]
+pub fn writes_matter() -> bool {
+    // SAFETY: as in `every_call_matters`.
+    unsafe { (&raw const WRITES).read_volatile() != 0 }
+}
+
+/// Lets every later write of the host look for its jail.
+#[inline(always)]
+pub fn look_at_writes() {
+    // SAFETY: as in `every_call_matters`.
+    unsafe { (&raw mut WRITES).write_volatile(1) };
+}
+
 /// Loads one of the kernel's field offsets.
 ///
 /// The read is volatile because the loader writes the value after the compiler is done; the

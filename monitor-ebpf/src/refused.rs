@@ -1,5 +1,5 @@
 //! The watch-list: syscalls that are refused, by seccomp or by the kernel, or that a rule names; and signals
-//! to everybody at once, which are no matter of rules.
+//! to everybody at once or to nobody, which are no matter of rules.
 //!
 //! What seccomp refuses never reaches entry, but does reach exit: so this looks at exits.
 
@@ -12,7 +12,10 @@ use crate::maps::program;
 use crate::read::{self, JailCell, Scratch, offset};
 use crate::verifier;
 
+/// The number of kill(2).
+const KILL: i32 = 62;
 const EPERM: i64 = -1;
+const ESRCH: i64 = -3;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
 const EMFILE: i64 = -24;
@@ -107,11 +110,30 @@ fn is_setuid(call: u8) -> bool {
 /// kill(2) of all that may be signalled. Signal 0 only asks who is there.
 #[inline(always)]
 fn is_kill_of_all(call: u8, regs: u64) -> bool {
-    const KILL: i32 = 62;
     call == class::KILL
         && read::number(regs) == KILL
         && read::register(regs, offset!(regs_di)).int() == -1
         && signal(regs) != 0
+}
+
+/// kill(2) of one process by a number that nobody has, of which a bounded number is told: whoever goes through the numbers tries them all.
+#[inline(always)]
+fn is_kill_of_nobody(jail: JailCell, call: u8, (regs, result): (u64, i64)) -> bool {
+    let is_one = call == class::KILL
+        && result == ESRCH
+        && read::number(regs) == KILL
+        && read::register(regs, offset!(regs_di)).int() > 0
+        && signal(regs) != 0;
+    if !is_one {
+        return false;
+    }
+    let left = jail.advice_left();
+    let before = left.get();
+    if before == 0 {
+        return false;
+    }
+    left.set(before - 1);
+    true
 }
 
 /// The signal that a call of [`class::KILL`] sends.
@@ -147,7 +169,9 @@ pub fn leave(
     (call, nr): (u8, u32),
     (regs, result): (u64, i64),
 ) -> Option<()> {
-    let is_told = is_refusal(call, result) || is_kill_of_all(call, regs);
+    let is_told = is_refusal(call, result)
+        || is_kill_of_all(call, regs)
+        || is_kill_of_nobody(jail, call, (regs, result));
     let may_be_rules = call >= class::WATCH && !is_setuid(call) || call == class::KILL;
     if !is_told && !may_be_rules {
         return None;

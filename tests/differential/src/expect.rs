@@ -84,6 +84,7 @@ pub struct Context<'a> {
 }
 
 const EPERM: i64 = -1;
+const ESRCH: i64 = -3;
 const ENOENT: i64 = -2;
 const EBADF: i64 = -9;
 const EACCES: i64 = -13;
@@ -199,6 +200,10 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
         ..refused
     };
     match shape.class {
+        Class::None if call.may_ask_by_write() => {
+            // No observer knows which socket a descriptor is.
+            vec![Expected::of("question", seen).optional()]
+        }
         Class::None => at_limit.when(Some(meets_limit(result))),
         Class::Open => vec![call.open()],
         Class::Exec if result == 0 => vec![call.exec()],
@@ -217,6 +222,8 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
         Class::Listen => Expected::of("listen", seen).when(call.is_internet()),
         Class::Fork => call.fork(refused),
         Class::Guarded if call.is_socket() && meets_limit(result) => vec![at_limit],
+        // Of those that reach nobody a bounded number is told.
+        Class::Guarded if call.signals_nobody() => vec![refused.optional()],
         Class::Guarded => refused.when(Some(call.is_guarded())),
     }
 }
@@ -511,6 +518,18 @@ impl One<'_> {
             || of_all
             || is_setuid && self.result == EINVAL
             || self.is_socket() && NO_SOCKET.contains(&self.result)
+    }
+
+    /// Whether a write may be a question to a name server: its number and its size are those of one, and some socket is connected there.
+    fn may_ask_by_write(&self) -> bool {
+        matches!(self.seen.number, 1 | 20) && (17..=512).contains(&self.result) && self.context.asks
+    }
+
+    fn signals_nobody(&self) -> bool {
+        self.seen.number == 62
+            && self.result == ESRCH
+            && int(self.args[0]) > 0
+            && word(self.args[1]) != 0
     }
 
     fn makes_device(&self) -> bool {

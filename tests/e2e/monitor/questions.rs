@@ -157,6 +157,40 @@ fn m19_without_a_network_a_name_is_told_and_nobody_answers() {
     );
 }
 
+/// Asks as Go's resolver does, over a connected socket by write(2), and in pieces; then writes the same to a file.
+const ASKS_BY_WRITE: &str = r#"
+import os, socket
+question = lambda name: b'\x07\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00' + name + b'\x07example\x03com\x00\x00\x01\x00\x01'
+asks = socket.socket(type=socket.SOCK_DGRAM)
+asks.connect(('127.0.0.1', 53))
+print(os.write(asks.fileno(), question(b'\x05first')))
+try: os.read(asks.fileno(), 1)
+except OSError as error: print(error.errno)
+print(os.writev(asks.fileno(), [question(b'\x06second')]))
+print(os.write(os.open('f', os.O_CREAT | os.O_WRONLY), question(b'\x05third')))
+"#;
+
+#[test]
+fn m19_a_question_that_is_written_is_told_by_name() {
+    let ran = Run::new()
+        .with_events()
+        .run(&["python3", "-c", ASKS_BY_WRITE]);
+    ran.expect(
+        ran.stdout == "35\n111\n36\n35\n",
+        "written, and nobody is there",
+    );
+    let names = |name: &str| {
+        let asked = asked(&ran);
+        let mut named = asked.iter().filter(|(one, _)| one.contains(name));
+        named.next().is_some()
+    };
+    ran.expect(names("first.example.com"), "by write(2)");
+    ran.expect(names("second.example.com"), "by writev(2)");
+    ran.expect(!names("third.example.com"), "and a file is no name server");
+    let told = ran.stderr.contains("looking up first.example.com");
+    ran.expect(told, "in words");
+}
+
 /// Questions where a resolver asks, and beside it. Prints what each is answered.
 const BESIDE: &str = r#"
 import socket

@@ -47,11 +47,17 @@ impl Maker {
         ]
         .map(|to| call("sendto", [&send[..], &to].concat(), None));
         let connect = vec![Arg::Slot(slot, 0), address(), Arg::Number(16)];
+        let write = vec![
+            Arg::Slot(slot, 0),
+            Arg::Bytes(question(ASKED)),
+            Arg::Number(29),
+        ];
         vec![
             call("socket", [2, 2, 0].map(Arg::Number).to_vec(), Some(slot)),
             named,
             call("connect", connect, None),
             unnamed,
+            call("write", write, None),
         ]
     }
 
