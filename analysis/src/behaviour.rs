@@ -165,7 +165,7 @@ impl BehaviourEngine {
                 Box::new(escape::Escape),
                 Box::new(exhaustion::Exhaustion::default()),
                 Box::new(evasion::Evasion::default()),
-                Box::new(killing::Killing),
+                Box::new(killing::Killing::default()),
                 Box::new(history::Histories::default()),
                 Box::new(purpose::Purposes::default()),
                 Box::new(ransom::Ransom::default()),

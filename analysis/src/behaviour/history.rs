@@ -70,10 +70,23 @@ impl Detector for Histories {
     }
 }
 
+/// True for an option behind which an interpreter is given its text (`-c`, `-lc`, `-e`, `-pe`, `--eval`), rather than how it is to talk
+/// (`-l`, `-i`, `--norc`).
+fn brings_text(word: &[u8]) -> bool {
+    match word {
+        [b'-', b'-', long @ ..] => [&b"eval"[..], b"print", b"command"]
+            .iter()
+            .any(|one| long.starts_with(one)),
+        [b'-', short @ ..] => short.iter().any(|letter| b"ceEpr".contains(letter)),
+        _ => false,
+    }
+}
+
 /// True for an interpreter that a person talks to, and for the client that a list is called by: `psql` of `.psql_history`.
 fn keeps(process: &ObservedProcess, path: &[u8]) -> bool {
     if is_interpreter(&process.exe) {
-        return process.script.is_none() && process.argv.len() <= 1;
+        let mut words = process.argv.iter().skip(1);
+        return process.script.is_none() && !words.any(|word| brings_text(word));
     }
     let name = base_name(path);
     let name = name.strip_prefix(b".").unwrap_or(name);

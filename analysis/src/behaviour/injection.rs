@@ -9,7 +9,7 @@
 //! And the memory of another process: who opens it for writing injects, who opens it for reading is after what is kept there. A
 //! process may look at its own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use turnkey_policy::{AttemptKind, Behaviour, WORKSPACE};
 
@@ -17,7 +17,7 @@ use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::interpreter::installs;
 use super::path_classes::is_system;
 use super::process_state::{ProcessState, base_name};
-use super::{Detector, OPENED, Sighting, Step, Verb};
+use super::{Detector, End, OPENED, Sighting, Step, Verb};
 
 /// Processes that are remembered between their start and their first library.
 const STARTING: usize = 1024;
@@ -86,11 +86,21 @@ const CODE: &[&[u8]] = &[
     b"/package.json",
 ];
 
+/// Directories of the programs that packages bring, which people and scripts call by name.
+const PROGRAMS: &[&[u8]] = &[
+    b"/node_modules/.bin/",
+    b"/venv/bin/",
+    b"/.venv/bin/",
+    b"/env/bin/",
+];
+
 /// The processes that have started and not loaded a library yet.
 #[derive(Debug, Default)]
 pub struct Injection {
     starting: HashMap<(u32, u64), Vec<u8>>,
     told: BTreeSet<Vec<u8>>,
+    /// Code of packages that was written anew, of which only the end tells whether there was another before.
+    written: BTreeMap<Vec<u8>, Step>,
 }
 
 impl Detector for Injection {
@@ -131,6 +141,15 @@ impl Detector for Injection {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        for (path, step) in std::mem::take(&mut self.written) {
+            let was_there = end.replaced.iter().any(|one| one.as_bytes() == path);
+            if was_there && self.told.insert(path) {
+                tell(Sighting::new(Behaviour::Injection, vec![step]));
+            }
         }
     }
 }
@@ -197,19 +216,23 @@ impl Injection {
         {
             return;
         }
-        let package = PACKAGES.iter().any(|one| contains(&opened.path, one))
-            && state.traits(&opened.path).startup.is_none();
-        let code = CODE.iter().any(|end| opened.path.ends_with(end));
+        let is_program = PROGRAMS.iter().any(|one| contains(&opened.path, one));
+        let package = is_program
+            || PACKAGES.iter().any(|one| contains(&opened.path, one))
+                && state.traits(&opened.path).startup.is_none();
+        let code = is_program || CODE.iter().any(|end| opened.path.ends_with(end));
         // A new file is nobody's code yet; whether it is new is not always known.
         let theirs = is_system(&opened.path)
             || state.found(&opened.path)
             || !opened.truncates && !state.made(&opened.path);
         let own = state.made_environment_of(&opened.path) || is_among_new(&opened.path, state);
-        let injects = state.traits(&opened.path).library
-            || mimics(&opened.path)
-            || package && code && theirs && !own && !installs(act, state);
-        if injects {
+        let is_changed = package && code && !own && !installs(act, state);
+        let injects = state.traits(&opened.path).library || mimics(&opened.path);
+        if injects || is_changed && theirs {
             self.tell_of(act, &opened.path, tell);
+        } else if is_changed && opened.done() && self.written.len() < TOLD {
+            let step = Step::by_outcome(act, WROTE_INTO, &[&opened.path]);
+            self.written.insert(opened.path.to_vec(), step);
         }
     }
 

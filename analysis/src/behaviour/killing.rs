@@ -3,7 +3,10 @@
 //!
 //! `kill` with the number of a process is what scripts do with their own children, and some name them: a name that one of the run's own
 //! processes has, and none that the caller comes from, means that one. Nobody in a jail has
-//! started its init, and who goes through the list of processes comes to it first.
+//! started its init, and who goes through the list of processes comes to it first. Several numbers that no process of the run ever had
+//! are those of others.
+
+use std::collections::BTreeSet;
 
 use turnkey_policy::Behaviour;
 
@@ -32,9 +35,14 @@ const OWN: &[&[u8]] = &[
     b"--list",
 ];
 
-/// Remembers nothing.
-#[derive(Debug)]
-pub struct Killing;
+/// Numbers that no process of the run had, and that are one search: a file may keep the number of a process of long ago, or of two.
+const STRANGERS: usize = 3;
+
+/// The numbers that were signalled and that no process of the run ever had; told of once.
+#[derive(Debug, Default)]
+pub struct Killing {
+    strangers: BTreeSet<i32>,
+}
 
 impl Detector for Killing {
     fn observe(
@@ -56,12 +64,26 @@ impl Detector for Killing {
             } if *name != "kill" || word(*signal) != ONLY_ASKS => match word(*process) {
                 EVERYBODY => b"signalled every process".to_vec(),
                 INIT => b"signalled the jail's init".to_vec(),
+                stranger if self.is_search(stranger, state) => format!(
+                    "signalled processes by numbers that are none of its own: {STRANGERS} of them"
+                )
+                .into_bytes(),
                 _ => return,
             },
             _ => return,
         };
         let step = Step::from_event(act.event, &[&what]);
         tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
+    }
+}
+
+impl Killing {
+    /// True when so many numbers were signalled that this is no look for a process of the run's own.
+    fn is_search(&mut self, number: i32, state: &ProcessState) -> bool {
+        if number <= INIT || self.strangers.len() >= STRANGERS || state.has_had(number) {
+            return false;
+        }
+        self.strangers.insert(number) && self.strangers.len() == STRANGERS
     }
 }
 

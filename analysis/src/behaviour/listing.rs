@@ -6,7 +6,7 @@
 //! ls(1), counts at once. Directories that the profile names, those of a process, and those in which programs look for
 //! libraries and settings (`/usr/lib/…`, `….d`) are nobody's discovery; nor is a look through all the data in `/usr/share`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use turnkey_policy::{Behaviour, Policy};
@@ -64,6 +64,9 @@ const WALKERS: &[&str] = &["du", "find", "tree"];
 /// Files in the directory of a process that say who it is.
 const NAMES: &[&[u8]] = &[b"cmdline", b"comm", b"environ"];
 
+/// Processes that are not there and are asked who they are, which make a search.
+const STRANGERS: usize = 8;
+
 /// A process, by its number and start.
 type Who = (u32, u64);
 
@@ -75,6 +78,10 @@ pub struct FileDiscovery {
     pending: BTreeMap<(Who, Vec<u8>), Step>,
     /// The number of directories of data that a process listed.
     data: BTreeMap<Who, usize>,
+    /// The place that a program was told to list when it was started, which it then opens.
+    named: BTreeMap<Who, Vec<u8>>,
+    /// The numbers of processes that were asked for by what says who each is, and that nobody has.
+    strangers: BTreeSet<Vec<u8>>,
 }
 
 impl FileDiscovery {
@@ -94,6 +101,8 @@ impl FileDiscovery {
             given: read.chain(write).chain(scratch).cloned().collect(),
             pending: BTreeMap::new(),
             data: BTreeMap::new(),
+            named: BTreeMap::new(),
+            strangers: BTreeSet::new(),
         }
     }
 
@@ -136,6 +145,7 @@ impl FileDiscovery {
             .range(all)
             .map(|(key, _)| key.clone())
             .collect();
+        self.named.remove(&who);
         let looked_through = self.data.remove(&who).is_some_and(|count| count >= THROUGH);
         for key in listed {
             let step = self.pending.remove(&key);
@@ -144,6 +154,17 @@ impl FileDiscovery {
                 tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
             }
         }
+    }
+
+    /// True when by this so many numbers of processes were tried that somebody else is looked for.
+    fn searches(&mut self, path: &[u8], opened: &Opened<'_>) -> bool {
+        let is_in_vain = opened.reads && opened.outcome == ActOutcome::Absent;
+        if !is_in_vain || !is_numbered(path) || !NAMES.contains(&base_name(path)) {
+            return false;
+        }
+        self.strangers.len() < STRANGERS
+            && self.strangers.insert(path.to_vec())
+            && self.strangers.len() == STRANGERS
     }
 
     /// The place that a program that lists is told to list.
@@ -177,12 +198,23 @@ impl Detector for FileDiscovery {
                 let name = base_name(called);
                 if let Some(place) = self.named(argv, name) {
                     let step = Step::from_event(act.event, &[b"ran ", name, b" to list ", place]);
+                    if self.named.len() < PENDING {
+                        self.named.insert(who, place.to_vec());
+                    }
                     tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                 }
             }
             Operation::Opened(opened) => {
                 let path = trimmed(&opened.path);
                 self.used(who, path);
+                if self.named.get(&who).is_some_and(|named| named == path) {
+                    return;
+                }
+                if self.searches(path, opened) {
+                    let words: &[&[u8]] = &[b"looked for processes by their numbers: ", path];
+                    let step = Step::from_event(act.event, words);
+                    tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+                }
                 let lists = opened.reads && (opened.directory || telling_directory(path));
                 let has_room = self.data.len() < PENDING || self.data.contains_key(&who);
                 if lists && opened.done() && is_in(path, DATA) && has_room {

@@ -162,6 +162,8 @@ const PIPELINES: &[&str] = &[
     "**/.{gitlab-ci,travis,drone,appveyor,cirrus}.{yml,yaml}",
     "**/{azure,bitbucket}-pipelines.{yml,yaml}",
     "**/{Jenkinsfile,.pre-commit-config.yaml}",
+    // Run on the machine of whoever works there: by direnv, by hooks of packages, by agents, when a window is opened.
+    "**/{.envrc,.husky/*,.claude/settings.json,.claude/settings.local.json,.vscode/tasks.json,.devcontainer/devcontainer.json}",
 ];
 
 /// Occasions on which files run later by themselves, and where those are written.
@@ -200,6 +202,19 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a connection of SSH", &["**/.ssh/config"]),
+    (
+        "the start of an editor, a debugger or a client",
+        &[
+            "{/root,/home/*,/workspace}/.{vimrc,exrc,gdbinit,lldbinit,psqlrc,sqliterc,irbrc,pdbrc,Rprofile}",
+            "{/root,/home/*,/workspace}/.config/nvim/{init.vim,init.lua}",
+        ],
+    ),
+    (
+        "the start of a session",
+        &[
+            "{/root,/home/*,/workspace}/.{xprofile,xinitrc,xsession,xsessionrc,tmux.conf,local/share/dbus-1/services/*}",
+        ],
+    ),
     (PIPELINE, PIPELINES),
     (
         "the start of Python",

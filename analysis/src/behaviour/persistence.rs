@@ -44,7 +44,7 @@ const MANAGE: &[(&str, &[&str])] = &[
     ("systemctl", &["enable", "link", "edit", "set-default"]),
     ("loginctl", &["enable-linger"]),
 ];
-/// Settings of git that name programs which it runs.
+/// Settings of git that name programs which it runs, in all repositories where they are set for all.
 const RUN_BY_GIT: &[&str] = &[
     "core.fsmonitor",
     "core.hookspath",
@@ -170,16 +170,54 @@ fn is_installed_alone(end: &[u8], state: &ProcessState) -> bool {
     sources.peek().is_some() && sources.all(|path| is_installed(path) && !state.made(path))
 }
 
-/// True for `git config --global KEY VALUE`, where git runs what the value names, in every repository.
-fn sets_for_all(argv: &[Vec<u8>]) -> bool {
+/// True for `git config --global KEY VALUE`, where git runs what the value names, in every repository; and for one of a repository's own
+/// where the value is a command that is no help of git's own.
+fn has_git_run(argv: &[Vec<u8>]) -> bool {
+    let mut words = argv.iter().skip(1);
+    if !words.any(|word| word == b"config") {
+        return false;
+    }
     let is_for_all = |word: &Vec<u8>| matches!(&word[..], b"--global" | b"--system");
-    let names_program = |word: &[u8]| {
-        RUN_BY_GIT
-            .iter()
-            .any(|key| word.eq_ignore_ascii_case(key.as_bytes()))
-    };
-    let key = argv.iter().position(|word| names_program(word));
-    argv.iter().any(is_for_all) && key.is_some_and(|key| key + 1 < argv.len())
+    let is_for_all = argv.iter().any(is_for_all);
+    let words: Vec<String> = words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    pairs.any(|(key, value)| {
+        let key = key.to_ascii_lowercase();
+        match key.as_str() {
+            _ if is_for_all && RUN_BY_GIT.contains(&key.as_str()) => true,
+            "core.fsmonitor" => !matches!(value.as_str(), "true" | "false" | "1" | "0" | ""),
+            "core.sshcommand" => has_more(value, "ssh"),
+            "core.pager" | "core.editor" | "sequence.editor" | "core.askpass" => {
+                has_more(value, "")
+            }
+            alias if alias.starts_with("alias.") => value
+                .strip_prefix('!')
+                .is_some_and(|command| has_more(command, "git") && fetches(command)),
+            _ => false,
+        }
+    })
+}
+
+/// True for the text of a shell that does more than call one program, which is `usual` where that is named.
+fn has_more(text: &str, usual: &str) -> bool {
+    let is_usual = text
+        .split_whitespace()
+        .next()
+        .is_some_and(|first| usual.is_empty() || base_name(first.as_bytes()) == usual.as_bytes());
+    !is_usual || text.contains(['|', ';', '&', '`', '>']) || text.contains("$(")
+}
+
+/// True for the text of a shell that calls a downloader, or hands something to a shell.
+fn fetches(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"._/-".contains(c));
+    words.any(|word| {
+        matches!(
+            base_name(word.as_bytes()),
+            b"curl" | b"wget" | b"nc" | b"ncat" | b"sh" | b"bash" | b"python3" | b"eval"
+        )
+    })
 }
 
 /// True for a program that arranges for something to happen later, with these arguments.
@@ -193,6 +231,6 @@ fn arranges(path: &[u8], argv: &[Vec<u8>]) -> bool {
         let words = MANAGE.iter().find(|(manager, _)| *manager == name);
         words.is_some_and(|(_, words)| words.iter().any(|word| has(word.as_bytes())))
     };
-    (ARRANGE.contains(&name) || manages() || name == "git" && sets_for_all(argv))
+    (ARRANGE.contains(&name) || manages() || name == "git" && has_git_run(argv))
         && !ANSWERS.iter().any(|word| has(word))
 }

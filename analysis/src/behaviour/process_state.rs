@@ -13,6 +13,8 @@ use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
 /// Processes that are remembered. A jail of more is told by their first.
 const PROCESSES: usize = 4096;
+/// Numbers of processes that are remembered. Behind so many, each may have been one.
+const NUMBERS: usize = 16_384;
 
 /// Paths that are remembered as made by the run, and as found there.
 const PATHS: usize = 16_384;
@@ -59,6 +61,8 @@ pub struct ProcessState {
     own_loopback: bool,
     /// True when a process of the jail waits for connections, or could.
     serves: bool,
+    /// The numbers in the jail of processes that were forked.
+    numbers: BTreeSet<u32>,
 }
 
 impl ProcessState {
@@ -117,6 +121,15 @@ impl ProcessState {
             above.take(PROCESSES).any(|one| one == key)
         };
         self.processes.values().any(|one| is_it(one) && from(one))
+    }
+
+    /// True when a process of the run has, or had, this number in the jail, as far as that is remembered.
+    pub fn has_had(&self, jail_pid: i32) -> bool {
+        let is_first =
+            |process: &ObservedProcess| i64::from(process.jail_pid) == i64::from(jail_pid);
+        self.numbers.len() >= NUMBERS
+            || u32::try_from(jail_pid).is_ok_and(|number| self.numbers.contains(&number))
+            || self.processes.values().any(is_first)
     }
 
     /// True when the run made this file, as far as it was seen.
@@ -284,6 +297,9 @@ impl ProcessState {
                 child_jail_pid,
                 child_start_ns,
             } => {
+                if self.numbers.len() < NUMBERS {
+                    self.numbers.insert(*child_jail_pid);
+                }
                 let parent = self.processes.get(&key).cloned().unwrap_or_default();
                 if let Some(child) = self.entry((*child_pid, *child_start_ns)) {
                     *child = parent;

@@ -31,9 +31,9 @@ const FILES: usize = 4096;
 
 /// Endings by which packers, editors and compilers say what they did.
 const USUAL: &[&str] = &[
-    "7z", "asc", "backup", "bak", "br", "bz2", "d", "gz", "lock", "log", "lz", "lz4", "lzma",
-    "map", "md5", "min", "new", "o", "old", "orig", "out", "part", "pyc", "rej", "sha1", "sha256",
-    "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
+    "7z", "asc", "backup", "bak", "br", "bz2", "d", "gz", "link", "lock", "log", "lz", "lz4",
+    "lzma", "map", "md5", "min", "new", "o", "old", "orig", "out", "part", "pyc", "rej", "sha1",
+    "sha256", "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
 ];
 
 /// Words in the name of a note to whoever misses the files.
@@ -156,7 +156,8 @@ fn unusual(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let dot = path.iter().rposition(|byte| *byte == b'.')?;
     let (file, ending) = (&path[..dot], &path[dot + 1..]);
     let is_name = !base_name(file).is_empty() && !ending.is_empty() && !ending.contains(&b'/');
-    (is_name && !is_usual(ending)).then_some((file, ending))
+    // A source, a text or a picture beside another file is one of its own: those who want money leave what nothing opens.
+    (is_name && !is_usual(ending) && class(path) == OTHERS).then_some((file, ending))
 }
 
 /// True for an ending by which packers, editors and rotations say what they did; some end in a number or a date.

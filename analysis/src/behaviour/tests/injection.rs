@@ -1,5 +1,7 @@
 //! Code in programs of others, and in those that are the run's own.
 
+use super::super::End;
+use super::fixture::Story;
 use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::{P, is_silent, names};
@@ -185,4 +187,26 @@ fn a_program_of_a_home_that_is_called_as_one_of_the_system_is_an_injection() {
         story.writes(P, "/workspace/env/bin/git");
         story.reads(P, "/workspace/.local/bin/sudo");
     });
+}
+
+/// Who puts another program in the place of a test runner; only the end tells that one was there.
+#[test]
+fn a_program_of_a_package_that_was_there_and_is_another_now_is_injected() {
+    let written = |there: bool, exe: &str| {
+        let path = "/workspace/node_modules/.bin/jest";
+        let mut story = Story::new();
+        story.exec(P, exe, &["any"]).writes(P, path);
+        let replaced = vec![path.to_owned()];
+        let end = End {
+            replaced: if there { replaced } else { Vec::new() },
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found
+            .iter()
+            .any(|one| one.behaviour == Behaviour::Injection)
+    };
+    assert!(written(true, "/usr/bin/bash"));
+    assert!(!written(false, "/usr/bin/bash"), "a new one");
+    assert!(!written(true, "/usr/bin/npm"), "an installer's work");
 }

@@ -365,3 +365,28 @@ fn settings_are_read_by_those_whose_they_are_and_where_they_are_given() {
     story.reads(P, "/etc/ssh/ssh_config");
     assert_eq!(story.found(), []);
 }
+
+#[test]
+fn who_asks_many_numbers_who_they_are_looks_for_somebody() {
+    let asks = |file: &'static str, last: u32| {
+        move |story: &mut Story| {
+            for number in 40..last {
+                story.wants(P, &format!("/proc/{number}/{file}"), 0);
+            }
+        }
+    };
+    discovers_files(asks("environ", 48));
+    discovers_files(asks("cmdline", 60));
+    is_silent(asks("environ", 47));
+    is_silent(asks("stat", 90));
+}
+
+#[test]
+fn a_listing_that_was_asked_for_counts_once() {
+    let mut story = Story::new();
+    story
+        .exec(P, "/usr/bin/ls", &["ls", "/etc"])
+        .lists(P, "/etc");
+    story.ends(P);
+    assert_eq!(story.found(), [(Behaviour::FileDiscovery, 1)]);
+}

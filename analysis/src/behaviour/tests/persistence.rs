@@ -39,6 +39,10 @@ fn a_pipeline_that_is_there_is_changed_to_run_something_later() {
         "/workspace/.gitlab-ci.yml",
         "/workspace/azure-pipelines.yml",
         "/workspace/Jenkinsfile",
+        "/workspace/.envrc",
+        "/workspace/app/.husky/pre-commit",
+        "/workspace/.vscode/tasks.json",
+        "/workspace/.claude/settings.json",
     ] {
         names(
             |story| {
@@ -65,6 +69,31 @@ fn a_pipeline_that_is_there_is_changed_to_run_something_later() {
         },
         Behaviour::Persistence,
     );
+}
+
+#[test]
+fn settings_that_run_commands_when_a_person_works_are_for_later() {
+    for path in [
+        "/workspace/.vimrc",
+        "/root/.gdbinit",
+        "/home/ada/.config/nvim/init.lua",
+        "/workspace/.tmux.conf",
+        "/workspace/.local/share/dbus-1/services/x.service",
+    ] {
+        names(
+            |story| {
+                story.writes(P, path);
+            },
+            Behaviour::Persistence,
+        );
+        is_silent(|story| {
+            story.reads(P, path);
+        });
+    }
+    is_silent(|story| {
+        story.writes(P, "/workspace/dotfiles/.vimrc");
+        story.writes(P, "/workspace/vimrc");
+    });
 }
 
 const TEMPLATE: &str = "/usr/share/git-core/templates/hooks/pre-commit";

@@ -134,3 +134,26 @@ fn ps_looks_at_the_first_process_as_at_any_other() {
     is_silent(looks(true));
     names(looks(false), Behaviour::Evasion);
 }
+
+/// kill(2) of numbers that no process has: ESRCH.
+#[test]
+fn signals_to_numbers_that_nobody_ever_had_are_process_killing() {
+    let signals = |numbers: &'static [u64]| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/bash", &["bash"]);
+            story.fork(P, 11).ends(11).fork(P, 12);
+            for number in numbers {
+                story.calls(P, "kill", [*number, 9, 0]);
+            }
+        }
+    };
+    names(signals(&[200, 201, 202, 203]), Behaviour::ProcessKilling);
+    names(signals(&[11, 300, 12, 301, 302]), Behaviour::ProcessKilling);
+    // Its own children of before, and the number in a file of long ago.
+    is_silent(signals(&[11, 12, 11, 300, 300, 301]));
+    is_silent(|story| {
+        for number in 200..210 {
+            story.calls(P, "kill", [number, 0, 0]);
+        }
+    });
+}
