@@ -106,15 +106,20 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     page.verdict(report)
 }
 
-/// The order on a page: what was stopped or is grave, and how to allow it; grave courses of acts; the rest.
+/// The order on a page: what ended the run, and how to allow it; what else was stopped; grave courses of acts; what is grave and was
+/// only noticed; the rest.
 fn rank(report: &Report, finding: &Finding) -> u8 {
-    let mut rows = finding.violations(report);
+    let any = |is: fn(&Violation) -> bool| finding.violations(report).any(is);
     let is_grave = finding.severity >= Severity::High;
     match behaviour::is_one(finding) {
-        false if is_grave || rows.any(|row| row.action >= RuleAction::Deny) => 0,
-        true if is_grave => 1,
-        false => 2,
-        true => 3,
+        false if any(|row| row.action == RuleAction::Kill) => 0,
+        false if any(|row| row.action >= RuleAction::Deny) => 1,
+        false if is_grave && any(|row| row.stopped_by.is_some()) => 1,
+        false if finding.severity >= Severity::Critical => 1,
+        true if is_grave => 2,
+        false if is_grave => 3,
+        false => 4,
+        true => 5,
     }
 }
 

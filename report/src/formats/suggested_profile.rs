@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use toml_edit::DocumentMut;
-use turnkey_policy::{RuleAction, SCHEMA, Severity, shipped};
+use turnkey_policy::{SCHEMA, Severity, shipped};
 
 use super::command_line;
 use crate::advice::WRITABLE_ROOT;
@@ -30,8 +30,7 @@ pub fn document(report: &Report) -> String {
     let mut suggested = SuggestedProfile::over(&report.profile.name);
     for finding in report.findings.iter().filter(|finding| finding.counts()) {
         let violations = finding.violations(report);
-        let refused = violations.filter(|it| report.attached.is_some() || is_refused(it));
-        refused.for_each(|violation| suggested.violation(violation));
+        violations.for_each(|violation| suggested.violation(violation));
     }
     for blocked in terminal::blocked::all(report) {
         let by = blocked.process.map(|process| process.comm.as_str());
@@ -52,12 +51,6 @@ pub fn document(report: &Report) -> String {
         suggested.variable(variable);
     }
     suggested.text(report)
-}
-
-/// True for an attempt that the program of a run was kept from. Of another there is nothing to allow, where a service that others
-/// started is told of until a rule allows it.
-fn is_refused(violation: &Violation) -> bool {
-    violation.action >= RuleAction::Deny || violation.stopped_by.is_some()
 }
 
 /// The path that is to be given to be written: the one that was tried, or its directory, as the advice has it.

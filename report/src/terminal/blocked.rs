@@ -108,7 +108,7 @@ impl<'r> Blocked<'r> {
         let stopped_by = row
             .stopped_by
             .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
-        if is_ordering(row) && has_ended_well(report) {
+        if is_ordering(row) && (has_ended_well(report) || is_every_address(row)) {
             return None;
         }
         let object = Object::Address {
@@ -169,6 +169,12 @@ fn is_ordering(row: &NetworkAttempt) -> bool {
     row.act == AttemptKind::Connect
         && row.socket == Some(SocketType::Datagram)
         && peer.is_ok_and(|peer| address::is_own(peer.ip()))
+}
+
+/// True for an address at which a server waits and that nobody sends to.
+fn is_every_address(row: &NetworkAttempt) -> bool {
+    let peer = row.address.parse::<SocketAddr>();
+    peer.is_ok_and(|peer| peer.ip().is_unspecified())
 }
 
 /// The layer that refused a call, or these arguments of it.

@@ -67,5 +67,9 @@ const DEFAULT: &str = "untrusted";
 /// The words that open a layer as it is, and where the rule is that follows.
 fn in_one_line(advice: &str) -> String {
     let opening = advice.split("in a profile that extends").next();
-    format!("{}{A_RULE}", opening.unwrap_or_default())
+    let opening = opening.unwrap_or_default();
+    match opening.strip_suffix(" and, ") {
+        Some(line) => format!("{line} and {A_RULE}"),
+        None => format!("{opening}{A_RULE}"),
+    }
 }
