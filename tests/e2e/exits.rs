@@ -98,6 +98,38 @@ pub fn streams_are_opened_by_their_names() {
     ran.expect(ran.stderr.contains("err\n"), "standard error");
 }
 
+/// As `cat /dev/stdin < file`: the file may lie anywhere, and be in no tree at all.
+#[test]
+fn a_file_is_read_by_the_name_of_the_stream_and_not_written() {
+    let directory = turnkey_tests::scratch();
+    let path = directory.path().join("given");
+    std::fs::write(&path, "what is given").unwrap();
+    let memory = nix::sys::memfd::memfd_create("given", nix::sys::memfd::MFdFlags::MFD_CLOEXEC);
+    let memory = std::fs::File::from(memory.unwrap());
+    std::os::unix::fs::FileExt::write_all_at(&memory, b"in memory", 0).unwrap();
+    let file = || std::fs::File::open(&path).unwrap();
+    for (input, name, said) in [
+        (file(), "/dev/stdin", "what is given"),
+        (file(), "/proc/self/fd/0", "what is given"),
+        (memory, "/dev/stdin", "in memory"),
+    ] {
+        let run = Run::new();
+        let mut command = run.command(&["sh", "-c", &format!("cat {name}; echo x >> {name}")]);
+        let child = command
+            .stdin(input)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = turnkey_tests::finish(child);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{name}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "what is given",
+        "it is as it was"
+    );
+}
+
 /// A pipe of a shell of root's is its own, mode 0600: the jail's user opens it by name all the same, as a process of a
 /// container would.
 #[test]

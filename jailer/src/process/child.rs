@@ -94,6 +94,8 @@ pub struct ChildSpec {
     pub landlock: Option<(OwnedFd, HandledAccess)>,
     /// The rules of Landlock.
     pub rules: Vec<PreparedRule>,
+    /// The access to the file that is standard input, by its name as by the descriptor: `LANDLOCK_ACCESS_FS_*`.
+    pub input_access: Option<u64>,
     /// The rights that the program withholds from new files, where that is not inherited.
     pub umask: Option<Mode>,
     /// Each soft and hard.
@@ -410,7 +412,16 @@ fn allow(orders: &ChildSpec) -> Outcome {
             .and_then(|place| sys::landlock_allow(ruleset.as_fd(), rule.access, place.as_fd()))
             .map_err(|errno| (index, errno))?;
     }
-    Ok(())
+    match (orders.input_access, &orders.streams) {
+        (Some(access), StandardStreams::Given([input, ..])) => {
+            match sys::landlock_allow(ruleset.as_fd(), access, input.as_fd()) {
+                // A file in memory alone is in no tree, landlock_add_rule(2): no rule is needed for it.
+                Err(Errno::EBADFD) | Ok(()) => Ok(()),
+                Err(errno) => Err((u32::try_from(orders.rules.len()).unwrap_or(u32::MAX), errno)),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 fn set_rlimits(orders: &ChildSpec) -> Outcome {
