@@ -25,7 +25,7 @@ use crate::ids::container;
 use crate::ids::idmap::HostId;
 use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
-use crate::landlock::{self, HandledAccess, PathUse};
+use crate::landlock::{self, HandledAccess};
 use crate::plan::io::DiskLimits;
 use crate::plan::network;
 use crate::plan::{Plan, RootfsStep};
@@ -194,9 +194,7 @@ impl Plan {
             uncovered: uncovered(tree.tree.as_ref())?,
             tree: tree.tree,
             rules: self.landlock_rules().map(rule).collect(),
-            input_access: self
-                .landlock
-                .and_then(|handled| input_access(&streams, handled)),
+            input_access: streams.input_access(self.landlock),
             landlock,
             umask: self.served.map(|user| Mode::from_bits_truncate(user.umask)),
             rlimits: self.rlimits.clone(),
@@ -504,18 +502,6 @@ impl Plan {
         };
         (exec, arguments.into_iter().chain(environment).collect())
     }
-}
-
-/// The access to a file that the caller gives as standard input: it may be read by a name, too, as `/dev/stdin`.
-fn input_access(streams: &StandardStreams, handled: HandledAccess) -> Option<u64> {
-    let StandardStreams::Given([input, ..]) = streams else {
-        return None;
-    };
-    let is_file = rustix::fs::fstat(input)
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file());
-    let is_read = rustix::fs::fcntl_getfl(input)
-        .is_ok_and(|flags| flags & rustix::fs::OFlags::RWMODE != rustix::fs::OFlags::WRONLY);
-    (is_file && is_read).then(|| landlock::grant(PathUse::Read, handled.abi, false))
 }
 
 fn rule(planned: landlock::LandlockRule) -> PreparedRule {

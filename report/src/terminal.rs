@@ -9,13 +9,14 @@ mod brief;
 pub mod lacking;
 mod left;
 pub mod meant;
+mod order;
 pub mod outcome_line;
 pub mod remarks;
 mod sunk;
 
 use std::io::{self, Write};
 
-use turnkey_policy::{AttemptKind, RuleAction, Severity};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 use crate::text::by_reason;
 
@@ -93,7 +94,7 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
         page.line(&format!("turnkey: {words}"))?;
     }
     let mut findings: Vec<_> = report.findings.iter().collect();
-    findings.sort_by_key(|finding| rank(report, finding));
+    findings.sort_by_key(|finding| order::rank(report, finding));
     for finding in findings {
         page.finding(report, finding)?;
     }
@@ -104,23 +105,6 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     page.unlisted(report)?;
     page.weaker(report)?;
     page.verdict(report)
-}
-
-/// The order on a page: what ended the run, and how to allow it; what else was stopped; grave courses of acts; what is grave and was
-/// only noticed; the rest.
-fn rank(report: &Report, finding: &Finding) -> u8 {
-    let any = |is: fn(&Violation) -> bool| finding.violations(report).any(is);
-    let is_grave = finding.severity >= Severity::High;
-    match behaviour::is_one(finding) {
-        false if any(|row| row.action == RuleAction::Kill) => 0,
-        false if any(|row| row.action >= RuleAction::Deny) => 1,
-        false if is_grave && any(|row| row.stopped_by.is_some()) => 1,
-        false if finding.severity >= Severity::Critical => 1,
-        true if is_grave => 2,
-        false if is_grave => 3,
-        false => 4,
-        true => 5,
-    }
 }
 
 /// The block of one finding, without colours, however long.

@@ -11,7 +11,10 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use rustix::fs::{FileType, OFlags};
+
 use crate::error::JailError;
+use crate::landlock::{self, HandledAccess, PathUse};
 use crate::process::wire::ChildSender;
 
 /// The program's standard input, output and error.
@@ -34,6 +37,20 @@ impl StandardStreams {
             return Ok(StandardStreams::Terminal);
         };
         Ok([input.try_clone()?, output.try_clone()?, error.try_clone()?].into())
+    }
+}
+
+impl StandardStreams {
+    /// The access to a file that is standard input, which may be read by a name as well (`/dev/stdin`): `LANDLOCK_ACCESS_FS_*`.
+    pub(crate) fn input_access(&self, handled: Option<HandledAccess>) -> Option<u64> {
+        let (Some(handled), StandardStreams::Given([input, ..])) = (handled, self) else {
+            return None;
+        };
+        let is_file = rustix::fs::fstat(input)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
+        let is_read = rustix::fs::fcntl_getfl(input)
+            .is_ok_and(|flags| flags & OFlags::RWMODE != OFlags::WRONLY);
+        (is_file && is_read).then(|| landlock::grant(PathUse::Read, handled.abi, false))
     }
 }
 

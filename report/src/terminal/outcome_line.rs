@@ -1,6 +1,7 @@
 //! The outcome of a run in a line, for who has no room for more.
 
-use super::{Page, rank};
+use super::Page;
+use super::order::rank;
 use crate::model::Report;
 
 /// The first line about the gravest finding, or else the verdict, without `turnkey: `: what a log has room for. What the program, or

@@ -189,7 +189,7 @@ fn a_program_of_a_home_that_is_called_as_one_of_the_system_is_an_injection() {
     });
 }
 
-/// Who puts another program in the place of a test runner; only the end tells that one was there.
+/// A test runner in whose place another program is put; only the end tells that one was there.
 #[test]
 fn a_program_of_a_package_that_was_there_and_is_another_now_is_injected() {
     let written = |there: bool, exe: &str| {

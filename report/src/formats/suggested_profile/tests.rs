@@ -131,7 +131,7 @@ fn what_cannot_be_allowed_or_is_critical_is_a_comment() {
     assert!(text.contains(said), "{text}");
 }
 
-/// What is only noticed is told of until a rule allows it, of a run as of a service.
+/// An act that is only noticed is told of until a rule allows it, of a run as of a service.
 #[test]
 fn what_was_only_noticed_is_allowed_by_its_rule() {
     let logged = |value: &mut serde_json::Value| {

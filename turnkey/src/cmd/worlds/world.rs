@@ -194,7 +194,7 @@ fn in_words(error: &LoadError) -> String {
     problems.collect::<Vec<_>>().join("; ")
 }
 
-/// What is no TOML, or no worlds, with its line; TOML's own rendering is a drawing of several lines.
+/// A mistake of TOML, or in a world, with its line; TOML's own rendering is a drawing of several lines.
 fn in_one_line(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let at = error.span().map_or(0, |span| span.start);
     let before = text.get(..at).unwrap_or(text);
