@@ -390,6 +390,7 @@ fn report(outcome: &Outcome) -> Option<String> {
     let decided: BTreeSet<String> = (outcome.events.iter())
         .filter(|event| aliases.note(event))
         .filter(|event| event["decision"]["action"] != "allow")
+        .filter(|event| !is_own_server(event, &outcome.events))
         .filter_map(|event| event["decision"]["rule"].as_str().map(str::to_owned))
         .collect();
     let found = heavy("findings", "id");
@@ -402,6 +403,20 @@ fn report(outcome: &Outcome) -> Option<String> {
             report["verdict"]
         )
     })
+}
+
+/// True for a server at every address to which the program itself came, which a report does not hold against it.
+fn is_own_server(event: &Value, all: &[Value]) -> bool {
+    let port = |event: &Value| {
+        let address = event["address"].as_str()?;
+        address.rsplit(':').next().map(str::to_owned)
+    };
+    let came = |other: &Value| {
+        matches!(other["kind"].as_str(), Some("connect" | "send"))
+            && other["errno"].is_null()
+            && port(other) == port(event)
+    };
+    event["decision"]["rule"] == "network-listen" && all.iter().any(came)
 }
 
 /// Names that a symlink of the run may have in its directory, and directories on the way to one.
