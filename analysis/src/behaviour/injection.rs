@@ -258,7 +258,7 @@ fn mimics(path: &[u8]) -> bool {
     (is_own || is_here) && MIMICKED.iter().any(|one| one.as_bytes() == name)
 }
 
-/// True for a package in a directory of packages that the run has made, as a copy of a project has.
+/// True for a package, or its program, in a directory that the run has made, as a copy of a project has.
 fn is_among_new(path: &[u8], state: &ProcessState) -> bool {
     let end = |part: &&[u8]| {
         let at = path
@@ -266,7 +266,7 @@ fn is_among_new(path: &[u8], state: &ProcessState) -> bool {
             .position(|window| window == *part)?;
         Some(at + part.len() - 1)
     };
-    let mut ends = PACKAGES.iter().filter_map(end);
+    let mut ends = PACKAGES.iter().chain(PROGRAMS).filter_map(end);
     ends.any(|end| state.made_directory(&path[..end]))
 }
 

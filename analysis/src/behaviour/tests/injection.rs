@@ -122,10 +122,19 @@ fn a_copy_of_what_is_installed_is_new_to_everybody() {
         };
         assert!(told_of(told), "{package}");
     }
-    is_silent(copied(
-        "/workspace/app/node_modules",
-        "/workspace/app/node_modules/x/index.js",
-    ));
+    for (root, file) in [
+        (
+            "/workspace/app/node_modules",
+            "/workspace/app/node_modules/x/index.js",
+        ),
+        (
+            "/workspace/app/node_modules/.bin",
+            "/workspace/app/node_modules/.bin/jest",
+        ),
+        ("/workspace/.venv/bin", "/workspace/.venv/bin/pytest"),
+    ] {
+        is_silent(copied(root, file));
+    }
     let own = "/workspace/.local/lib/python3.11/site-packages";
     names(
         copied(own, "/workspace/.local/lib/python3.11/site-packages/x.pth"),
