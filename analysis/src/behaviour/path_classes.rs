@@ -202,17 +202,15 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("a connection of SSH", &["**/.ssh/config"]),
+    // Those of editors and of tmux are mostly settings, which scripts write by the way.
     (
-        "the start of an editor, a debugger or a client",
-        &[
-            "{/root,/home/*,/workspace}/.{vimrc,exrc,gdbinit,lldbinit,psqlrc,sqliterc,irbrc,pdbrc,Rprofile}",
-            "{/root,/home/*,/workspace}/.config/nvim/{init.vim,init.lua}",
-        ],
+        "the start of a debugger or a client",
+        &["{/root,/home/*,/workspace}/.{gdbinit,lldbinit,psqlrc,sqliterc,irbrc,pdbrc,Rprofile}"],
     ),
     (
         "the start of a session",
         &[
-            "{/root,/home/*,/workspace}/.{xprofile,xinitrc,xsession,xsessionrc,tmux.conf,local/share/dbus-1/services/*}",
+            "{/root,/home/*,/workspace}/.{xprofile,xinitrc,xsession,xsessionrc,local/share/dbus-1/services/*}",
         ],
     ),
     (PIPELINE, PIPELINES),

@@ -74,10 +74,9 @@ fn a_pipeline_that_is_there_is_changed_to_run_something_later() {
 #[test]
 fn settings_that_run_commands_when_a_person_works_are_for_later() {
     for path in [
-        "/workspace/.vimrc",
+        "/workspace/.psqlrc",
         "/root/.gdbinit",
-        "/home/ada/.config/nvim/init.lua",
-        "/workspace/.tmux.conf",
+        "/home/ada/.xprofile",
         "/workspace/.local/share/dbus-1/services/x.service",
     ] {
         names(
@@ -91,8 +90,8 @@ fn settings_that_run_commands_when_a_person_works_are_for_later() {
         });
     }
     is_silent(|story| {
-        story.writes(P, "/workspace/dotfiles/.vimrc");
-        story.writes(P, "/workspace/vimrc");
+        story.writes(P, "/workspace/dotfiles/.gdbinit");
+        story.writes(P, "/workspace/.vimrc");
     });
 }
 
