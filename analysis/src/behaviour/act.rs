@@ -68,6 +68,9 @@ pub enum Operation<'e> {
     },
     /// A file of this name may not be written, which was asked by access(2): whoever asks first tries only what may be.
     MayNotWrite(Cow<'e, [u8]>),
+    /// A file or directory of this name, which is not there, was to be watched: inotify_add_watch(2). Whether one that is there is
+    /// watched is told under a rule of its own alone.
+    WatchedInVain(Cow<'e, [u8]>),
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
         /// The address.
@@ -222,6 +225,15 @@ impl<'e> ObservedAct<'e> {
             }
             Kind::Change {
                 on: AttemptKind::Stat,
+                object,
+                call,
+                errno,
+                ..
+            } if is_watch(*call) && ActOutcome::of(event, *errno) == ActOutcome::Absent => {
+                Operation::WatchedInVain(path_of(object))
+            }
+            Kind::Change {
+                on: AttemptKind::Stat,
                 ..
             } => Operation::Other,
             Kind::Change {
@@ -294,6 +306,11 @@ fn asks_to_write(call: NamingCall) -> bool {
         _ => return false,
     };
     half(call.args[at]) & W_OK != 0
+}
+
+/// True for inotify_add_watch(2), by which one is told of all that happens in a directory from then on.
+fn is_watch(call: NamingCall) -> bool {
+    turnkey_policy::syscalls::name(call.nr) == Some("inotify_add_watch")
 }
 
 /// The half of a register that the kernel reads as a mode.

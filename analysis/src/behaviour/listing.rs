@@ -5,6 +5,8 @@
 //! program, without having opened or started anything directly in that directory; one by a program that only lists, as
 //! ls(1), counts at once. Directories that the profile names, those of a process, and those in which programs look for
 //! libraries and settings (`/usr/lib/…`, `….d`) are nobody's discovery; nor is a look through all the data in `/usr/share`.
+//!
+//! Who watches a directory by inotify(7) is told the same names, of those that come and go: one that is not there is told, as a listing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -229,11 +231,7 @@ impl Detector for FileDiscovery {
                     return;
                 }
                 match opened.outcome {
-                    // Data, and settings in a home: whoever looks for its own asks for what is not there.
-                    ActOutcome::Absent
-                        if is_in(path, "/usr")
-                            || is_in_any(path, DEVICES)
-                            || base_name(path).starts_with(b".") => {}
+                    ActOutcome::Absent if is_asked_for_ones_own(path) => {}
                     ActOutcome::Absent | ActOutcome::Refused => {
                         let step = Step::from_event(act.event, &[b"tried to list ", path]);
                         tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
@@ -243,6 +241,13 @@ impl Detector for FileDiscovery {
                         self.pending.insert((who, path.to_vec()), step);
                     }
                     ActOutcome::Done | ActOutcome::Failed => {}
+                }
+            }
+            Operation::WatchedInVain(path) => {
+                let path = trimmed(path);
+                if self.is_place(path) && !path.ends_with(b".d") && !is_asked_for_ones_own(path) {
+                    let step = Step::from_event(act.event, &[b"tried to watch ", path]);
+                    tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                 }
             }
             Operation::Other if matches!(act.event.kind, Kind::Exit { .. }) => {
@@ -279,6 +284,11 @@ fn is_its_work(name: &[u8], opened: &Opened<'_>) -> bool {
         true => is_in(&opened.path, DATA) && walks(),
         false => is_command(name),
     }
+}
+
+/// True for data, and settings in a home, which are not there: whoever looks for its own asks for them.
+fn is_asked_for_ones_own(path: &[u8]) -> bool {
+    is_in(path, "/usr") || is_in_any(path, DEVICES) || base_name(path).starts_with(b".")
 }
 
 /// True for a directory of the root that the system, or somebody's home, is in.

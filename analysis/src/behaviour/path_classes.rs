@@ -294,6 +294,7 @@ const ADMINISTRATION: &[&str] = &[
     "/etc/{fstab,crypttab,exports,inittab,rc.local,sysctl.conf,securetty,login.defs,adduser.conf,deluser.conf,subuid,subgid}",
     "/etc/{crontab,anacrontab,at.allow,at.deny,cron.allow,cron.deny,hosts.allow,hosts.deny,hosts.equiv,ftpusers,aliases}",
     "/etc/{pam.conf,sudo.conf,doas.conf,logrotate.conf,syslog.conf,rsyslog.conf,auditd.conf,ntp.conf,chrony.conf,nftables.conf}",
+    "/etc/{wgetrc,screenrc,nanorc,tmux.conf,lftp.conf,mail.rc,s-nail.rc,Muttrc,lynx.cfg}",
     "/etc/{cron.*,rc?.d,init.d,logrotate.d,rsyslog.d,modprobe.d,modules-load.d,sysctl.d,grub.d,pam.d,sudoers.d}/*",
     "/etc/{ssh,network,netplan,NetworkManager,iptables,ufw,firewalld,fail2ban,polkit-1,systemd,security,audit,wireguard,openvpn}/**",
     "/etc/{nginx,squid,haproxy,redis,bind,postfix,exim4,dovecot,postgresql,docker,containerd,kubernetes,lvm,initramfs-tools}/**",

@@ -2,7 +2,8 @@
 //! people administer a machine (`/etc/fstab`, `/etc/ssh/sshd_config`), or wants to.
 //!
 //! The services and tools whose settings they are read them, too, and no library opens them for a script: see
-//! [`super::path_classes`].
+//! [`super::path_classes`]. So does who reads a file that lies where the system has directories alone, as in `/usr`: no package
+//! put it there, and no program looks for anything of its own there.
 
 use std::path::PathBuf;
 
@@ -14,6 +15,9 @@ use super::interpreter::is_interpreter;
 use super::path_classes::below_any;
 use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
+
+/// Directories in which the file hierarchy standard, hier(7), has directories alone.
+const WITHOUT_FILES: &[&[u8]] = &[b"/usr", b"/usr/local", b"/usr/share"];
 
 /// The places that the profile names, in which settings are for the program to read.
 #[derive(Debug)]
@@ -47,14 +51,26 @@ impl Detector for SystemSettings {
         };
         let path = &opened.path[..];
         let asks = opened.reads && !opened.directory && opened.outcome != ActOutcome::Failed;
-        if !asks || !state.traits(path).administration || below_any(path, &self.given) {
+        let lone = opened.done() && is_lone(path);
+        let settings = state.traits(path).administration && !below_any(path, &self.given);
+        if !asks || !settings && !lone {
             return;
         }
         let process = state.process(&act.event.task);
         let has_no_use = |exe: &[u8]| handles_files(exe) || is_interpreter(exe);
         if process.is_some_and(|one| has_no_use(&one.exe)) {
-            let step = Step::from_event(act.event, &[b"read settings of the machine: ", path]);
+            let words: &[u8] = match lone {
+                true => b"read what no package of the system put there: ",
+                false => b"read settings of the machine: ",
+            };
+            let step = Step::from_event(act.event, &[words, path]);
             tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
         }
     }
+}
+
+/// True for what lies directly in a directory that has directories alone.
+fn is_lone(path: &[u8]) -> bool {
+    let end = path.iter().rposition(|byte| *byte == b'/');
+    end.is_some_and(|end| WITHOUT_FILES.contains(&&path[..end]))
 }

@@ -390,3 +390,64 @@ fn a_listing_that_was_asked_for_counts_once() {
     story.ends(P);
     assert_eq!(story.found(), [(Behaviour::FileDiscovery, 1)]);
 }
+
+/// inotify_add_watch(2), by its number.
+const WATCH: u32 = 254;
+
+#[test]
+fn a_place_of_the_system_that_is_not_there_is_watched_as_it_is_listed() {
+    let watches = |path: &'static str, errno: i32| {
+        move |story: &mut Story| {
+            let call = (WATCH, [0; 6]);
+            story.calls_on(P, turnkey_policy::AttemptKind::Stat, call, (path, errno));
+        }
+    };
+    for path in ["/root", "/var/log", "/srv/www", "/etc/nginx"] {
+        discovers_files(watches(path, 2));
+        // One that is there is told under a rule of the profile's own, which says what it weighs.
+        is_silent(watches(path, 0));
+    }
+    // What a program looks for is its own, and what only asks is no watch.
+    for path in [
+        "/root/.config",
+        "/usr/share/app",
+        "/etc/app.d",
+        "/workspace/src",
+        "/tmp/x",
+    ] {
+        is_silent(watches(path, 2));
+    }
+    is_silent(|story| {
+        story.calls_on(
+            P,
+            turnkey_policy::AttemptKind::Stat,
+            (4, [0; 6]),
+            ("/root", 2),
+        );
+    });
+}
+
+#[test]
+fn a_file_where_the_system_has_directories_alone_is_nobodys() {
+    for path in ["/usr/notes.txt", "/usr/local/key", "/usr/share/list"] {
+        discovers_files(|story| {
+            story
+                .exec(P, "/usr/bin/python3", &["python3"])
+                .reads(P, path);
+        });
+        // A virtual environment and a package are looked for there, and a program of its own reads what it brought.
+        is_silent(|story| {
+            story
+                .exec(P, "/usr/bin/python3", &["python3"])
+                .wants(P, path, 0);
+        });
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/any", &["any"]).reads(P, path);
+        });
+    }
+    for path in ["/usr/lib/notes.txt", "/usr/share/app/list", "/usr"] {
+        is_silent(|story| {
+            story.exec(P, "/usr/bin/cat", &["cat"]).reads(P, path);
+        });
+    }
+}
