@@ -352,6 +352,9 @@ pub struct Violation {
     /// True when what was looked at is a directory of the jail's own, which shows nothing of the host's but what the profile gives.
     #[serde(default, skip_serializing_if = "is_false")]
     pub own_directory: bool,
+    /// True when the jail shows nothing at this path, so that nothing could be read there, and the kill came before the kernel said so.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub not_shown: bool,
     /// The process that made the attempt.
     pub process: Actor,
     /// The kernel's own path when it resolved one, the argument otherwise.

@@ -353,7 +353,10 @@ fn fields(
         ("stopped by", Some(stopper)),
         (ASKED, raw),
         also(finding, told, rows),
-        (NOTE, meant::decoy(report, told)),
+        (
+            NOTE,
+            meant::decoy(report, told).or_else(|| meant::not_shown(told)),
+        ),
     ]
     .into_iter()
     .filter_map(|(name, text)| Some((name, text?)))

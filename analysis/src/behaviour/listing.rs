@@ -230,6 +230,10 @@ impl Detector for FileDiscovery {
                 if process.is_some_and(|one| is_its_work(base_name(&one.exe), opened)) {
                     return;
                 }
+                // A tool that a package brought looks for its own settings.
+                if is_in(path, "/etc") && process.is_some_and(|one| state.is_tool(one)) {
+                    return;
+                }
                 match opened.outcome {
                     ActOutcome::Absent if is_asked_for_ones_own(path) => {}
                     ActOutcome::Absent | ActOutcome::Refused => {

@@ -8,7 +8,7 @@ use turnkey_policy::{AttemptKind, NetworkMode};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter;
-use super::path_classes::{PathClasses, Traits};
+use super::path_classes::{PathClasses, Traits, is_in_any};
 use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
 /// Processes that are remembered. A jail of more is told by their first.
@@ -18,6 +18,9 @@ const NUMBERS: usize = 16_384;
 
 /// Paths that are remembered as made by the run, and as found there.
 const PATHS: usize = 16_384;
+
+/// Directories of the programs that packages of the system bring.
+const TOOLS: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
 
 /// The directory in which an environment of Python holds its packages.
 const LIBRARY: &[u8] = b"/lib/";
@@ -75,6 +78,12 @@ impl ProcessState {
             ),
             ..Self::default()
         }
+    }
+
+    /// True for a script that a package of the system brought, such as Debian's `psql`: it is a tool, whatever interprets it.
+    pub fn is_tool(&self, process: &ObservedProcess) -> bool {
+        let brought = |script: &Vec<u8>| is_in_any(script, TOOLS) && !self.made.contains(script);
+        process.script.as_ref().is_some_and(brought)
     }
 
     /// True when the jail itself answers at an address. Where nothing of it waits for connections,

@@ -1,7 +1,7 @@
 //! File discovery by reading: a program that only shows or copies files, a shell or an interpreter opens settings by which
 //! people administer a machine (`/etc/fstab`, `/etc/ssh/sshd_config`), or wants to.
 //!
-//! The services and tools whose settings they are read them, too, and no library opens them for a script: see
+//! The services and tools whose settings they are read them, too, some of them scripts that packages brought, and no library opens them for a script: see
 //! [`super::path_classes`]. So does who reads a file that lies where the system has directories alone, as in `/usr`: no package
 //! put it there, and no program looks for anything of its own there.
 
@@ -57,6 +57,7 @@ impl Detector for SystemSettings {
             return;
         }
         let process = state.process(&act.event.task);
+        let process = process.filter(|one| !state.is_tool(one));
         let has_no_use = |exe: &[u8]| handles_files(exe) || is_interpreter(exe);
         if process.is_some_and(|one| has_no_use(&one.exe)) {
             let words: &[u8] = match lone {

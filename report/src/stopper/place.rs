@@ -107,6 +107,12 @@ impl Attribution {
         let is_own = |path: &str| self.tree.is_own_directory(path.as_bytes());
         self.has_layers && path.is_some_and(is_own)
     }
+
+    /// True for a path at which the jail's tree holds nothing, whatever the host has there.
+    pub fn shows_nothing_at(&self, path: Option<&str>) -> bool {
+        let is_outside = |path: &str| self.tree.place(path.as_bytes()) == Place::Outside;
+        self.has_layers && !self.tree.is_whole && path.is_some_and(is_outside)
+    }
 }
 
 fn path_bytes(path: &Path) -> Vec<u8> {
@@ -170,6 +176,34 @@ mod tests {
         let policy = load(profile, &nothing, &overrides).unwrap();
         let attribution = Attribution::new(&policy);
         move |path: &str| attribution.is_own_directory(Some(path))
+    }
+
+    #[test]
+    fn nothing_is_where_the_tree_does_not_lead() {
+        let shown = |profile: &str, flags: &[(&str, &str)], path: &str| {
+            let overrides = Overrides::from_flags(flags.iter().copied()).unwrap();
+            let nothing = |_: &str| Err("no file".to_owned());
+            let policy = load(profile, &nothing, &overrides).unwrap();
+            !Attribution::new(&policy).shows_nothing_at(Some(path))
+        };
+        const KEY: &str = "/root/.ssh/id_rsa";
+        assert!(!shown("python", &[], KEY));
+        assert!(!shown("python", &[("read", "/home/ada")], KEY));
+        for given in ["/root", "/root/.ssh", KEY] {
+            assert!(shown("python", &[("read", given)], KEY), "{given}");
+        }
+        for path in [
+            "/workspace/.ssh/id_rsa",
+            "/etc/passwd",
+            "/tmp/x",
+            "id_rsa",
+            "/root/../tmp/y",
+        ] {
+            assert!(shown("python", &[], path), "{path}");
+        }
+        // The host's own tree, and one that belongs to somebody else's processes.
+        assert!(shown("untrusted", &[("root-mode", "overlay")], KEY));
+        assert!(shown("container", &[], KEY));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use turnkey_policy::{AttemptKind, Severity, shipped};
 
 use crate::behaviour;
 use crate::model::{Report, Violation};
+use crate::stopper::Stopper;
 use crate::text::quote;
 
 /// A line that says what was opened is worthless: the behaviour that it is a part of says so.
@@ -16,6 +17,13 @@ pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     let mut steps = behaviours.flat_map(|one| &one.evidence);
     let is_one = steps.any(|step| words.contains(&step.what));
     is_one.then(|| format!("nothing real was read: {path} in the jail is a decoy"))
+}
+
+/// A line that says that nothing was read where a kill leaves that open: the jail shows nothing there.
+pub fn not_shown(violation: &Violation) -> Option<String> {
+    let path = violation.path.as_deref()?;
+    let is_left_open = violation.not_shown && violation.stopped_by == Some(Stopper::Monitor);
+    is_left_open.then(|| format!("nothing was read or written: the jail shows nothing at {path}"))
 }
 
 /// The place of a rule to write: a block has one line for it.

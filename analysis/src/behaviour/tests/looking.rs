@@ -451,3 +451,22 @@ fn a_file_where_the_system_has_directories_alone_is_nobodys() {
         });
     }
 }
+
+#[test]
+fn a_tool_that_a_package_brought_as_a_script_looks_for_its_settings() {
+    let looks = |story: &mut Story, script: &str| {
+        story
+            .script(P, script)
+            .wants(P, "/etc/postgresql", DIRECTORY);
+        story
+            .reads(P, "/etc/postgresql/15/main/postgresql.conf")
+            .ends(P);
+    };
+    is_silent(|story| looks(story, "/usr/bin/psql"));
+    // The program's own script is none, and none that it put there.
+    discovers_files(|story| looks(story, "/workspace/psql"));
+    discovers_files(|story| {
+        story.writes(P, "/usr/bin/psql");
+        looks(story, "/usr/bin/psql");
+    });
+}
