@@ -267,7 +267,7 @@ impl<'o> EventSink<'o> {
     pub fn see(&mut self, event: &Event) -> bool {
         let event = &*self.names.told(event);
         let asked = self.advisory.told(event);
-        let (event, is_asked) = (asked.as_ref().unwrap_or(event), asked.is_some());
+        let event = asked.as_ref().unwrap_or(event);
         let before = self.before_program.as_ref();
         let told = before.map_or(Cow::Borrowed(event), |before| before.told(event));
         if let Some(names) = &mut self.host_names {
@@ -292,8 +292,7 @@ impl<'o> EventSink<'o> {
             // The report's own rows: the number of a process is the same in both, also of one that was there before.
             self.failed = writer.push(event, self.aggregator.acting()).err();
         }
-        // Whoever asks about a path that nobody speaks of has done nothing.
-        let kills = !is_asked && self.detect(event);
+        let kills = self.detect(event);
         if let Some(alerts) = &mut self.alerts {
             alerts.behaviours(&self.engine);
         }

@@ -158,6 +158,23 @@ except OSError: pass",
     is_named(&ran, "exfiltration");
 }
 
+/// What is there is the profile's own matter, and so is what a program keeps for itself.
+#[test]
+fn a_watch_of_the_system_is_file_discovery() {
+    let watches = |path: &str| {
+        let program = format!(
+            "import ctypes\nlibc = ctypes.CDLL(None)\nprint(libc.inotify_add_watch(libc.inotify_init(), b'{path}', 2))"
+        );
+        Run::new().python(&program)
+    };
+    let log = watches("/var/log");
+    log.expect(log.stdout == "-1\n", "nothing is there");
+    is_named(&log, "file-discovery");
+    let own = watches("/workspace");
+    own.expect(own.stdout == "1\n", "the control: a watch of what is there");
+    own.expect(named(&own).is_empty(), "and it is nothing");
+}
+
 #[test]
 fn data_in_names_is_a_tunnel() {
     let program = "import socket, struct

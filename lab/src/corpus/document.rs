@@ -279,15 +279,16 @@ Granted is what the profile shows to every program; see above.
 
 const LOOKS: &str = "\
 Turnkey tells of what is opened, executed, connected to, sent to and changed. A program that only asks with stat(2) whether
-a file is there, as `[ -f FILE ]` does, or sets a watch with inotify_add_watch(2), is told of when a rule on `stat` names the path; it
-learns from the jail that nothing is there, and goes no further.
+a file is there, as `[ -f FILE ]` does, or sets a watch with inotify_add_watch(2), is told of when a rule on `stat` names the path, or when
+the jail shows nothing at it; it learns that nothing is there, and goes no further.
 
 ";
 
 const QUIET: &str = "\
 A run scores by what rules and behaviours find. The notices of `untrusted` name files and directories of the host that no program
 needs in order to work; who lists directories of the system and uses nothing in them, or reads the list of accounts without the C
-library, is named by behaviours; all of these are `high`. What programs and libraries open at every start is no finding, whether the jail has
+library, is named by behaviours; all of these are `high`. Counters and routes of the network, and what a host says to who logs in, are `low`:
+little by themselves. What programs and libraries open at every start is no finding, whether the jail has
 it, has one of its own, or has none: /proc/meminfo, the settings of ssh and OpenSSL; nor is a list of programs.
 
 ";

@@ -182,18 +182,23 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
 
 #[test]
 fn who_deletes_everywhere_deletes_the_whole_file_system() {
-    let mut story = Story::new();
-    for path in ["/usr/bin/ls", "/etc/hosts", "/var/lib/dpkg/status"] {
-        story.changed(P, AttemptKind::Unlink, path, READ_ONLY);
+    for first in [0, 60] {
+        let mut story = Story::new();
+        for number in 0..first {
+            story.deletes(P, &format!("/workspace/{number}.txt"));
+        }
+        for path in ["/usr/bin/ls", "/etc/hosts", "/var/lib/dpkg/status"] {
+            story.changed(P, AttemptKind::Unlink, path, READ_ONLY);
+        }
+        let found = story.ended(&End::default());
+        let whole = found
+            .iter()
+            .find(|one| one.behaviour == Behaviour::MassChange);
+        let step = &whole.expect("it has a name").steps[0];
+        let text = String::from_utf8_lossy(&step.what);
+        assert_eq!(
+            text,
+            "tried to delete the whole file system: /etc, /usr, /var"
+        );
     }
-    let found = story.ended(&End::default());
-    let whole = found
-        .iter()
-        .find(|one| one.behaviour == Behaviour::MassChange);
-    let step = &whole.expect("it has a name").steps[0];
-    let text = String::from_utf8_lossy(&step.what);
-    assert_eq!(
-        text,
-        "tried to delete the whole file system: /etc, /usr, /var"
-    );
 }
