@@ -10,6 +10,7 @@ use crate::encode::Placed;
 use crate::expect::{Context, Expected, Text, expected};
 use crate::jail::Outcome;
 use crate::program::{Arg, Op, Program};
+use crate::renames;
 use crate::shape::{Class, shape};
 use crate::stops::Looked;
 use crate::told::mismatch;
@@ -43,7 +44,8 @@ pub fn disagreement(program: &Program, outcome: &Outcome) -> Option<String> {
             .stopped
             .as_ref()
             .and_then(|it| it.calls.get(&thread));
-        if let Some(found) = of_thread_differs(calls, looked, &told, &context) {
+        if let Some(found) = of_thread_differs(thread, (calls, looked), &told, (outcome, &context))
+        {
             let evidence = &outcome.report["events"];
             let (complete, lost) = (&evidence["complete"], &evidence["lost"]);
             return Some(format!(
@@ -208,16 +210,19 @@ pub const BUSY: &str = r#""memory":["unknown"]"#;
 
 /// Goes along what has to be told and what is; where something may be left out, both ways.
 fn of_thread_differs(
-    calls: &[Seen],
-    looked: Option<&Vec<Looked>>,
+    thread: u32,
+    (calls, looked): (&[Seen], Option<&Vec<Looked>>),
     told: &[&Value],
-    context: &Context<'_>,
+    (outcome, context): (&Outcome, &Context<'_>),
 ) -> Option<String> {
     let looks = pair(calls, looked);
     let mut reached = BTreeSet::from([0]);
     let mut hidden = 0;
-    for (seen, looked) in calls.iter().zip(looks) {
-        for one in expected(seen, looked, context) {
+    for (index, (seen, looked)) in calls.iter().zip(looks).enumerate() {
+        for mut one in expected(seen, looked, context) {
+            if one.kinds == ["open"] && renames::meanwhile(&outcome.calls, thread, index) {
+                one.path = Text::Any;
+            }
             let texts = ["open", "change", "look", "exec_attempt"];
             let has_text = one.kinds.iter().any(|kind| texts.contains(kind));
             hidden += usize::from(match one.argument {

@@ -16,6 +16,7 @@ pub mod grammar;
 pub mod jail;
 pub mod mounts;
 pub mod program;
+pub mod renames;
 pub mod rules;
 pub mod shape;
 pub mod stops;
