@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use turnkey_policy::{
-    ActorPaths, Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, decide, load,
+    ActorPaths, Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, Severity, decide,
+    load,
 };
 
 const NOTICE: &str = r#"
@@ -170,6 +171,25 @@ fn the_tables_of_the_network_are_told_and_what_runtimes_read_there_is_not() {
     for table in ["if_inet6", "ipv6_route"] {
         let told = shipped("python", AttemptKind::Open, &format!("/proc/7/net/{table}"));
         assert_eq!(told, None, "{table}");
+    }
+}
+
+/// What is little under a profile for any program is much for code that only computes.
+#[test]
+fn what_the_host_says_to_people_weighs_by_what_a_profile_is_for() {
+    let no_files = |path: &str| Err(format!("no {path} here"));
+    for (profile, severity) in [("python", Severity::Low), ("sealed", Severity::High)] {
+        let policy = load(profile, &no_files, &Overrides::default()).expect("a profile");
+        for path in ["/etc/issue", "/etc/motd"] {
+            let attempt = Attempt {
+                path: Some(path.as_bytes()),
+                access: &[OpenAccess::Read],
+                ..Attempt::new(AttemptKind::Open)
+            };
+            let told = decide(&policy.rules, &attempt).map(|rule| &policy.rules[rule]);
+            let told = told.map(|rule| (rule.id.as_str(), rule.severity));
+            assert_eq!(told, Some(("host-facts", severity)), "{profile}: {path}");
+        }
     }
 }
 
