@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use turnkey_policy::{
-    ActorPaths, Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, Severity, decide,
-    load,
+    Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, Severity, decide, load,
 };
 
 const NOTICE: &str = r#"
@@ -229,40 +228,5 @@ fn told_at_every_address(policy: &Policy) {
     // Of loopback, and of the kernel's choice, as listen(2) tells it.
     for other in ["127.0.0.1:8000", "[::1]:80", "0.0.0.0:0", "0.0.0.0:44695"] {
         assert_eq!(told(other), None, "{other}");
-    }
-}
-
-/// Debian's psql is a script in /usr/bin that lists /etc/postgresql before it says its version.
-#[test]
-fn a_script_that_a_package_brought_looks_for_its_settings_and_no_other_does() {
-    let no_files = |path: &str| Err(format!("no {path} here"));
-    let policy = load("python", &no_files, &Overrides::default()).expect("a profile");
-    let actor = |script: &'static str| ActorPaths {
-        exe: b"/usr/bin/perl",
-        script: Some(script.as_bytes()),
-    };
-    let told = |path: &str, script: Option<&'static str>| {
-        let attempt = Attempt {
-            path: Some(path.as_bytes()),
-            access: &[OpenAccess::Read],
-            actor: script.map(actor),
-            ..Attempt::new(AttemptKind::Open)
-        };
-        let rule = decide(&policy.rules, &attempt).map(|rule| &policy.rules[rule]);
-        rule.map(|rule| rule.id.as_str())
-    };
-    for (path, notice) in [
-        ("/etc/postgresql", "host-directory"),
-        ("/etc/postgresql/15", "host-files"),
-    ] {
-        assert_eq!(told(path, Some("/usr/bin/psql")), Some("settings-of-tools"));
-        for other in [None, Some("/workspace/psql"), Some("/tmp/bin/psql")] {
-            assert_eq!(told(path, other), Some(notice), "{path} {other:?}");
-        }
-    }
-    // What is nobody's settings stays told, whoever asks.
-    for path in ["/var/log", "/etc/ssh"] {
-        let told = told(path, Some("/usr/bin/psql"));
-        assert_eq!(told, Some("host-directory"), "{path}");
     }
 }
