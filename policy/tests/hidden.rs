@@ -173,7 +173,7 @@ fn the_tables_of_the_network_are_told_and_what_runtimes_read_there_is_not() {
     }
 }
 
-/// What is little under a profile for any program is much for code that only computes.
+/// A banner is little under a profile for any program, and much for code that only computes.
 #[test]
 fn what_the_host_says_to_people_weighs_by_what_a_profile_is_for() {
     let no_files = |path: &str| Err(format!("no {path} here"));

@@ -325,27 +325,13 @@ impl Aggregator {
             },
             own_directory: key.outcome == Outcome::Allowed
                 && self.attribution.is_own_directory(act.object.path()),
-            not_shown: is_unopened(&event.kind)
-                && !decision.file_unknown
-                && self.attribution.shows_nothing_at(act.object.path()),
+            not_shown: self.attribution.shows_nothing_to(event, act.object.path()),
             ..unattended(rule, key)
         };
         self.violations.record(key, first, |violation| {
             violation.count += 1 + event.repeated;
         })
     }
-}
-
-/// True for an open of which no file is known: it was stopped before, or the kernel had none.
-fn is_unopened(kind: &Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Open {
-            file: None,
-            by_handle: false,
-            ..
-        }
-    )
 }
 
 /// The kind by which a rule speaks of an attempt: the attempt's own, or one that counts as it.

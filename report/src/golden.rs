@@ -196,34 +196,6 @@ turnkey: violated — killed by policy after 0.21 s, risk score 100
     );
 }
 
-/// Whether the host has it is not known to the report, and nothing of it was read either way.
-#[test]
-fn a_key_that_the_jail_does_not_show_was_not_read() {
-    let policy = policy();
-    let told = |path: &str| {
-        let mut story = Story::command(&["cat", path]);
-        let wanted = fixture::open_failed(path, 0, 0);
-        story.decided(2, wanted, CREDENTIALS, RuleAction::Kill);
-        let command = arguments(&["cat", path]);
-        let report = Report::build(ReportInputs {
-            command: &command,
-            ending: condemned(),
-            ..inputs(&policy, &story)
-        });
-        let stored = json(&report).contains("\"not_shown\": true");
-        let note = format!(
-            "  note        nothing was read or written: the jail shows nothing at {path}\n"
-        );
-        assert_eq!(terminal(&report).contains(&note), stored, "{path}");
-        stored
-    };
-    assert!(told("/root/.ssh/id_rsa"));
-    assert!(told("/etc/gshadow"));
-    // The jail shows these places, and a kill may come when a file of them is open.
-    assert!(!told("/workspace/.ssh/id_rsa"));
-    assert!(!told("/tmp/.ssh/id_rsa"));
-}
-
 #[test]
 fn shadow_read_under_observe() {
     let policy = policy().with_mode(EnforcementMode::Observe);

@@ -1,4 +1,4 @@
-//! A report of who only asked about files.
+//! Reports of who only asked about files, and of who wanted one that the jail does not show.
 
 use super::*;
 
@@ -29,4 +29,32 @@ fn a_look_is_told_in_words_and_fits_the_schema() {
     assert_eq!(written["events"]["seen"]["look"], 2);
     let terminal = terminal(&report);
     assert!(terminal.contains("asking about /root/.netrc"), "{terminal}");
+}
+
+/// Nothing of it was read, whatever the host has there.
+#[test]
+fn a_key_that_the_jail_does_not_show_was_not_read() {
+    let policy = policy();
+    let told = |path: &str| {
+        let mut story = Story::command(&["cat", path]);
+        let wanted = fixture::open_failed(path, 0, 0);
+        story.decided(2, wanted, CREDENTIALS, RuleAction::Kill);
+        let command = arguments(&["cat", path]);
+        let report = Report::build(ReportInputs {
+            command: &command,
+            ending: condemned(),
+            ..inputs(&policy, &story)
+        });
+        let stored = json(&report).contains("\"not_shown\": true");
+        let note = format!(
+            "  note        nothing was read or written: the jail shows nothing at {path}\n"
+        );
+        assert_eq!(terminal(&report).contains(&note), stored, "{path}");
+        stored
+    };
+    assert!(told("/root/.ssh/id_rsa"));
+    assert!(told("/etc/gshadow"));
+    // The jail shows these places, and a kill may come when a file of them is open.
+    assert!(!told("/workspace/.ssh/id_rsa"));
+    assert!(!told("/tmp/.ssh/id_rsa"));
 }

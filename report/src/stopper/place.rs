@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use turnkey_facts::{Event, Kind};
 use turnkey_policy::{FilesystemPolicy, ProcView, RootMode, WORKSPACE};
 
 use super::Attribution;
@@ -108,8 +109,22 @@ impl Attribution {
         self.has_layers && path.is_some_and(is_own)
     }
 
+    /// True for an open of which no file is known, at a path where the jail's tree holds nothing.
+    pub fn shows_nothing_to(&self, event: &Event, path: Option<&str>) -> bool {
+        let is_unopened = matches!(
+            event.kind,
+            Kind::Open {
+                file: None,
+                by_handle: false,
+                ..
+            }
+        );
+        let is_known = !event.decision.is_some_and(|one| one.file_unknown);
+        is_unopened && is_known && self.shows_nothing_at(path)
+    }
+
     /// True for a path at which the jail's tree holds nothing, whatever the host has there.
-    pub fn shows_nothing_at(&self, path: Option<&str>) -> bool {
+    fn shows_nothing_at(&self, path: Option<&str>) -> bool {
         let is_outside = |path: &str| self.tree.place(path.as_bytes()) == Place::Outside;
         self.has_layers && !self.tree.is_whole && path.is_some_and(is_outside)
     }
