@@ -31,7 +31,7 @@ fn a_look_is_told_in_words_and_fits_the_schema() {
     assert!(terminal.contains("asking about /root/.netrc"), "{terminal}");
 }
 
-/// Nothing of it was read, whatever the host has there.
+/// A kill comes before the kernel says that nothing is there, whatever the host has.
 #[test]
 fn a_key_that_the_jail_does_not_show_was_not_read() {
     let policy = policy();
