@@ -220,22 +220,7 @@ impl<'e> ObservedAct<'e> {
                 call,
                 errno,
                 ..
-            } if asks_to_write(*call) && ActOutcome::of(event, *errno) == ActOutcome::Refused => {
-                Operation::MayNotWrite(path_of(object))
-            }
-            Kind::Change {
-                on: AttemptKind::Stat,
-                object,
-                call,
-                errno,
-                ..
-            } if is_watch(*call) && ActOutcome::of(event, *errno) == ActOutcome::Absent => {
-                Operation::WatchedInVain(path_of(object))
-            }
-            Kind::Change {
-                on: AttemptKind::Stat,
-                ..
-            } => Operation::Other,
+            } => looked(object, *call, ActOutcome::of(event, *errno)),
             Kind::Change {
                 on: AttemptKind::Open,
                 object,
@@ -295,6 +280,15 @@ fn mode(call: NamingCall) -> Option<u32> {
         _ => return None,
     };
     Some(half(call.args[at]))
+}
+
+/// The act that a call is which asks about a path: none, but for two of them.
+fn looked(object: &Raw, call: NamingCall, outcome: ActOutcome) -> Operation<'_> {
+    match outcome {
+        ActOutcome::Refused if asks_to_write(call) => Operation::MayNotWrite(path_of(object)),
+        ActOutcome::Absent if is_watch(call) => Operation::WatchedInVain(path_of(object)),
+        _ => Operation::Other,
+    }
 }
 
 /// True for an access(2) that asks whether a file may be written.

@@ -1,9 +1,11 @@
 //! File discovery by reading: a program that only shows or copies files, a shell or an interpreter opens settings by which
 //! people administer a machine (`/etc/fstab`, `/etc/ssh/sshd_config`), or wants to.
 //!
-//! The services and tools whose settings they are read them, too, some of them scripts that packages brought, and no library opens them for a script: see
-//! [`super::path_classes`]. So does who reads a file that lies where the system has directories alone, as in `/usr`: no package
-//! put it there, and no program looks for anything of its own there.
+//! The services and tools whose settings they are read them, too, some of which are scripts that packages brought, and no library
+//! opens them for another script: see [`super::path_classes`].
+//!
+//! A file that lies where the system has directories alone, as in `/usr`, is read in the same way: no package put it there, and no
+//! program looks for anything of its own there.
 
 use std::path::PathBuf;
 
