@@ -189,6 +189,14 @@ impl Problem {
 }
 
 impl LoadError {
+    /// A profile whose policy somebody else cannot use, who says why, in a sentence.
+    pub fn of_policy(message: impl Into<String>) -> Self {
+        Self {
+            problems: vec![Problem::new(message)],
+            count: 1,
+        }
+    }
+
     /// `None` when nothing is wrong.
     pub(crate) fn from_problems(mut problems: Vec<Problem>) -> Option<Self> {
         if problems.is_empty() {

@@ -96,3 +96,32 @@ fn what_cannot_be_used_is_told_with_all_that_is_wrong() {
     );
     assert_eq!(page["profiles"][1]["usable"], true);
 }
+
+/// Rules that the kernel's table cannot hold are refused here as by a run, in the same sentence.
+#[test]
+fn what_the_kernels_table_cannot_hold_is_told_as_a_run_tells_it() {
+    let run = Run::new();
+    let one_program = |number: usize| {
+        format!(
+            "[[rule]]\nid = \"r{number}\"\non = [\"open\"]\npath = [\"/data/{number}/**\"]\nexe = [\"/usr/bin/p{number}\"]\naction = \"log\"\nseverity = \"low\"\nwhy = \"x\"\n"
+        )
+    };
+    let rules = |count| (0..count).map(one_program).collect::<String>();
+    profile(&run, "some.toml", &rules(4));
+    profile(&run, "many.toml", &rules(40));
+    let page = check(&run, &["--json", "some.toml", "many.toml"]);
+    assert_eq!(page.status.code(), Some(125), "{page:?}");
+    let page: Value = serde_json::from_slice(&page.stdout).expect("it is JSON");
+    assert_eq!(page["profiles"][0]["usable"], true, "{page}");
+    assert_eq!(page["profiles"][1]["usable"], false, "{page}");
+    let told = page["profiles"][1]["findings"][0]["what"].as_str();
+    let told = told.expect("a sentence").to_owned();
+    let refused = Command::new(binary())
+        .current_dir(run.path())
+        .args(["run", "--profile", "./many.toml", "--", "/bin/true"])
+        .output()
+        .expect("turnkey can be started");
+    let by_run = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(by_run.contains(&told), "{told}: {by_run}");
+    assert_eq!(refused.status.code(), Some(125), "{by_run}");
+}

@@ -22,7 +22,7 @@ pub enum CompileError {
     #[error(
         "the rules' path patterns do not fit the kernel's table: {0}; use fewer patterns with `**` or `*` in their middle"
     )]
-    Patterns(#[from] AutomatonError),
+    Patterns(AutomatonError),
     /// A file cannot be denied here, only killed for.
     #[error(
         "rule `{rule}` denies `{on}`, and without BPF LSM the kernel can only kill for it: use `action = \"kill\"`, take the path out of the jail's tree, or let `turnkey doctor` tell how to have BPF LSM"
@@ -99,4 +99,11 @@ pub enum CompileError {
         /// The kernel's name of the syscall.
         syscall: &'static str,
     },
+}
+
+// Told in the sentence above: as its source it would be told once more.
+impl From<AutomatonError> for CompileError {
+    fn from(error: AutomatonError) -> Self {
+        Self::Patterns(error)
+    }
 }

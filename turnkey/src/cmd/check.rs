@@ -1,6 +1,7 @@
 //! `turnkey check`: what is wrong with profiles, and what in them is most likely not meant.
 //!
-//! Reads the profiles and nothing else: no kernel, no privileges, nothing made or changed.
+//! Reads the profiles and nothing else: no kernel, no privileges, nothing made or changed. What no kernel's table could hold is
+//! found all the same, since the table is compiled.
 
 mod text;
 mod view;
@@ -9,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use turnkey_jailer::paths;
+use turnkey_monitor::Tier;
+use turnkey_policy::LoadError;
+use turnkey_policy::lint::CheckedProfile;
 
 use crate::cli::CheckArguments;
 use crate::failure::Failure;
@@ -26,10 +30,8 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
         .profiles
         .iter()
         .map(|name| {
-            (
-                name.as_str(),
-                turnkey_policy::check(name, &files::read_text, &known_as, today),
-            )
+            let checked = turnkey_policy::check(name, &files::read_text, &known_as, today);
+            (name.as_str(), checked.and_then(fitting))
         })
         .collect();
     let mut page = Vec::new();
@@ -47,6 +49,14 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
         .and_then(|()| output::page(&page))
         .context("could not write what was found")?;
     Ok(status(&check))
+}
+
+/// The profile, if there is a kernel that could be given its rules. BPF LSM refuses none that another kernel takes.
+fn fitting(checked: CheckedProfile) -> Result<CheckedProfile, LoadError> {
+    match turnkey_monitor::compile(&checked.policy, Tier::Lsm) {
+        Ok(_) => Ok(checked),
+        Err(error) => Err(LoadError::of_policy(error.to_string())),
+    }
 }
 
 fn status(check: &CheckPage) -> u8 {
