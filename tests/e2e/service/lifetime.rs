@@ -156,6 +156,8 @@ fn nothing_outlives_the_service_and_the_next_one_works() {
         assert_eq!(output.status.code(), Some(expected), "{signal}");
         Service::nothing_is_left(&makers);
         assert!(!is_alive(), "{signal}");
+        let socket = service.directory().join("turnkey.fd.sock");
+        assert_eq!(socket.exists(), signal == Signal::SIGKILL, "{signal}");
         service.start_again();
         served(&service).run(&["true"]).expect_code(0);
     }

@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::errno::Errno;
-use nix::fcntl::Flock;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -31,7 +29,7 @@ use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::queue::{CallerQueue, QueuedCaller};
 use super::remains::Remains;
 use super::run_maker::{MakerWord, RunMaker, WaitingCaller};
-use super::socket::{BACKLOG, ServiceSocket};
+use super::socket::{BACKLOG, DirectoryClaim, ServiceSocket};
 use super::turned_away::{RefusedCaller, turn_away};
 
 /// The time in which runs end by themselves when the service is to end.
@@ -67,7 +65,7 @@ pub struct Listener<'c> {
     /// The time when a run began or ended last.
     last_run: Option<Instant>,
     /// Held as long as this service is the one of its directory.
-    _lock: Flock<File>,
+    _claim: DirectoryClaim,
 }
 
 impl<'c> Listener<'c> {
@@ -80,7 +78,7 @@ impl<'c> Listener<'c> {
         config: &'c ServeConfig,
         file: Option<&'c Path>,
     ) -> anyhow::Result<Self> {
-        let ServiceSocket { socket, lock } = ServiceSocket::open(directory, &config.group)?;
+        let ServiceSocket { socket, claim } = ServiceSocket::open(directory, &config.group)?;
         let heeded: SigSet = [Signal::SIGTERM, Signal::SIGINT, ASKED]
             .into_iter()
             .collect();
@@ -100,7 +98,7 @@ impl<'c> Listener<'c> {
             waiting: CallerQueue::new(config.queue),
             counters: ServiceCounters::default(),
             last_run: None,
-            _lock: lock,
+            _claim: claim,
         })
     }
 

@@ -23,8 +23,22 @@ pub const BACKLOG: i32 = 128;
 pub struct ServiceSocket {
     /// Listens, and does not wait.
     pub socket: OwnedFd,
-    /// Held as long as this service is the one of its directory.
-    pub lock: Flock<File>,
+    pub claim: DirectoryClaim,
+}
+
+/// A directory that is of this service alone. Its end takes the socket's name away while nobody else can have bound another one.
+pub struct DirectoryClaim {
+    /// The socket's; `None` for one of systemd's, which stays.
+    name: Option<PathBuf>,
+    _lock: Flock<File>,
+}
+
+impl Drop for DirectoryClaim {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _ = nix::unistd::unlink(name);
+        }
+    }
 }
 
 impl ServiceSocket {
@@ -40,13 +54,17 @@ impl ServiceSocket {
         make_directory(directory).with_context(made)?;
         let lock = lock(directory)?;
         let path = directory.join(SOCKET);
-        let socket = match passed(&path)? {
-            Some(socket) => socket,
-            None => bound(&path).with_context(made)?,
+        let (socket, is_own) = match passed(&path)? {
+            Some(socket) => (socket, false),
+            None => (bound(&path).with_context(made)?, true),
         };
         open_to(&path, group)?;
         listen(&socket, BACKLOG)?;
-        Ok(ServiceSocket { socket, lock })
+        let claim = DirectoryClaim {
+            name: is_own.then_some(path),
+            _lock: lock,
+        };
+        Ok(ServiceSocket { socket, claim })
     }
 }
 
