@@ -449,23 +449,22 @@ fn j73_no_command_waits_for_a_fifo_or_reads_without_an_end() {
     }
 }
 
-/// A run whose report's directory is removed before the program goes on with the last words of the shell's script.
-fn without_the_directory(last: &str) -> (Option<i32>, String) {
-    let (empty, place) = (scratch(), scratch());
-    let gone = place.path().join("gone");
-    std::fs::create_dir(&gone).expect("a test can do that");
-    let mut command = Command::new(binary());
-    command
-        .args(["run", "--report"])
-        .arg(gone.join("report.json"));
+/// A run whose report's directory, `gone`, is removed before the program goes on with the last words of the shell's script: the exit
+/// code and what is told. The command is `turnkey run`, and may write beside `gone`.
+pub(crate) fn without_the_directory(
+    mut command: Command,
+    gone: &Path,
+    last: &str,
+) -> (Option<i32>, String) {
+    command.arg("--report").arg(gone.join("report.json"));
     command.args(["--", "sh", "-c", &format!("echo ready; read word; {last}")]);
-    command.current_dir(empty.path()).stdin(Stdio::piped());
+    command.stdin(Stdio::piped());
     let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().expect("turnkey can be started");
     let mut ready = [0; 6];
     let stdout = child.stdout.as_mut().expect("a pipe");
     std::io::Read::read_exact(stdout, &mut ready).expect("the program runs");
-    std::fs::remove_dir(&gone).expect("an unnamed file keeps no directory");
+    std::fs::remove_dir(gone).expect("an unnamed file keeps no directory");
     // Its end ends the wait.
     drop(child.stdin.take());
     let output = finish(child);
@@ -481,11 +480,18 @@ fn without_the_directory(last: &str) -> (Option<i32>, String) {
 
 #[test]
 fn a_report_that_cannot_be_written_hides_no_kill() {
-    let (code, told) = without_the_directory("exec cat /etc/shadow");
-    assert_eq!(code, Some(121), "{told}");
-    for last in ["exit 0", "exit 121"] {
-        let (code, told) = without_the_directory(last);
-        assert_eq!(code, Some(125), "{last}: nothing weighs more: {told}");
+    for (last, code) in [
+        ("exec cat /etc/shadow", 121),
+        ("exit 0", 125),
+        ("exit 121", 125),
+    ] {
+        let (empty, place) = (scratch(), scratch());
+        let gone = place.path().join("gone");
+        std::fs::create_dir(&gone).expect("a test can do that");
+        let mut command = Command::new(binary());
+        command.arg("run").current_dir(empty.path());
+        let (status, told) = without_the_directory(command, &gone, last);
+        assert_eq!(status, Some(code), "{last}: {told}");
     }
 }
 

@@ -6,9 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use turnkey_tests::{Ran, Run, SERVED, Service, eventually, hand_over, scratch};
+use turnkey_tests::{
+    Ran, Run, SERVED, Service, binary_for_everybody, eventually, hand_over, scratch,
+};
 
 use super::{ATTACK, as_served, talks};
+use crate::outputs::without_the_directory;
 
 /// A directory of the caller's.
 fn own() -> tempfile::TempDir {
@@ -303,4 +306,21 @@ fn a_caller_that_takes_no_export_holds_its_own_slot_until_it_hangs_up() {
     child.wait().unwrap();
     Service::nothing_is_left(&makers);
     eventually("its slot is free", || service.makers().is_empty());
+}
+
+/// The caller's process writes the report, too, and a kill weighs more than that it could not.
+#[test]
+fn a_report_that_its_caller_cannot_write_hides_no_kill() {
+    let service = Service::start("");
+    for (last, code) in [("exec cat /etc/shadow", 121), ("exit 0", 125)] {
+        let (empty, place) = (own(), own());
+        let turnkey = binary_for_everybody(place.path());
+        let gone = place.path().join("gone");
+        fs::create_dir(&gone).expect("a test can do that");
+        hand_over(&gone, SERVED);
+        let mut command = as_served(&service, &turnkey.to_string_lossy(), empty.path());
+        command.args(["run", "--service"]);
+        let (status, told) = without_the_directory(command, &gone, last);
+        assert_eq!(status, Some(code), "{last}: {told}");
+    }
 }
