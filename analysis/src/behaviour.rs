@@ -22,6 +22,7 @@ mod interpreter;
 mod killing;
 mod listing;
 mod mass;
+mod operands;
 mod path_classes;
 mod persistence;
 mod privilege;

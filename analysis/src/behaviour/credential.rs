@@ -14,9 +14,10 @@ use turnkey_policy::{Behaviour, Glob, Policy, WORKSPACE};
 
 use super::accounts::is_installed;
 use super::act::{ActOutcome, ObservedAct, Operation};
+use super::history::keeps;
 use super::interpreter::is_interpreter;
 use super::path_classes::is_in;
-use super::process_state::{ProcessState, base_name};
+use super::process_state::{ObservedProcess, ProcessState, base_name};
 use super::{Detector, OPENED, SPOKE, Sighting, Step};
 use turnkey_facts::{Address, Kind};
 
@@ -103,6 +104,8 @@ const KEPT: &[&str] = &[
 const SEARCHES: [u64; 2] = [10, 11];
 /// Programs that talk to the agent of GnuPG.
 const GNUPG: &[&str] = &["gpg", "gpg2", "gpg-connect-agent", "gpgconf", "gpgsm"];
+/// The kind of what somebody typed, which a shell, an interpreter or a client reads when a person talks to it.
+const HISTORIES: &str = "histories";
 /// Kinds that programs of one sort alone keep for themselves.
 const KEPT_BY_FEW: &[&str] = &[
     "SSH keys",
@@ -217,7 +220,7 @@ impl Detector for Credentials {
             || opened.outcome == ActOutcome::Absent && act.event.decision.is_none();
         if opened.reads && is_lacking && !state.made(&opened.path) {
             let process = state.process(&act.event.task);
-            if process.is_some_and(|one| has_no_use(&one.exe, kind)) {
+            if process.is_some_and(|one| has_no_use(one, kind, &opened.path)) {
                 let step = Step::from_event(
                     act.event,
                     &[b"asked for ", kind.as_bytes(), b": ", &opened.path],
@@ -280,9 +283,10 @@ fn takes_key(name: &str, args: &[u64; 3]) -> bool {
     name == "request_key" || name == "keyctl" && SEARCHES.contains(&(args[0] & 0xffff_ffff))
 }
 
-/// True for a program that does not keep secrets of this kind itself.
-fn has_no_use(exe: &[u8], kind: &str) -> bool {
-    handles_files(exe) || KEPT_BY_FEW.contains(&kind) && is_interpreter(exe)
+/// True for a program that does not keep secrets of this kind itself, and is not the one that keeps this list of what was typed.
+fn has_no_use(process: &ObservedProcess, kind: &str, path: &[u8]) -> bool {
+    let is_few = KEPT_BY_FEW.contains(&kind) || kind == HISTORIES && !keeps(process, path);
+    handles_files(&process.exe) || is_few && is_interpreter(&process.exe)
 }
 
 /// True for a program that shows or copies a file that it is told of, and has no settings in it.

@@ -1,5 +1,5 @@
 //! Evasion: a program deleted its own file or script; or two different files were looked at that tell a
-//! jail or a virtual machine; or the run waited, doing nothing and serving nobody, until the clock ended it.
+//! jail or a virtual machine; or the run waited, doing nothing, serving nobody and calling nobody, until the clock ended it.
 //!
 //! A look at one such file is what a library does that counts CPUs.
 
@@ -21,8 +21,8 @@ const PROBES: usize = 2;
 pub struct Evasion {
     probes: BTreeMap<Vec<u8>, Step>,
     told: bool,
-    /// True when a process waits for connections: a server does something by waiting.
-    serves: bool,
+    /// True when a process waits for connections, or for somebody that it called: it does something by waiting.
+    talks: bool,
 }
 
 impl Detector for Evasion {
@@ -33,7 +33,7 @@ impl Detector for Evasion {
         tell: &mut dyn FnMut(Sighting),
     ) {
         match &act.what {
-            Operation::Served => self.serves = true,
+            Operation::Served | Operation::Spoke { .. } | Operation::Asked(_) => self.talks = true,
             Operation::Changed {
                 on: AttemptKind::Unlink,
                 path,
@@ -71,7 +71,7 @@ impl Detector for Evasion {
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
-        if let Some(idle) = end.idle.as_ref().filter(|_| !self.serves) {
+        if let Some(idle) = end.idle.as_ref().filter(|_| !self.talks) {
             tell(Sighting::new(
                 Behaviour::Evasion,
                 vec![Step::of_run(idle.clone())],

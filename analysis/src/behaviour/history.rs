@@ -1,7 +1,8 @@
 //! Defence impairment: a list of what somebody typed is emptied, deleted, overwritten or replaced by something else, or was to be. What a
 //! person did on the machine is found there afterwards.
 //!
-//! A shell, an interpreter or a client that a person talks to writes its own list when it ends.
+//! A shell, an interpreter or a client that a person talks to writes its own list when it ends. So does git, whose list says what was
+//! done in a repository; one that the run made is its own.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +57,12 @@ impl Detector for Histories {
             _ => return,
         };
         let mut paths = paths.into_iter().flatten();
-        let Some(path) = paths.find(|path| state.traits(path).history) else {
+        // Git's is deleted or moved away: whoever writes to it anew may be git of another name.
+        let is_list = |path: &[u8]| {
+            let is_gits = is_of_a_repository(path) && !state.made(path);
+            state.traits(path).history || is_gits && matches!(act.what, Operation::Changed { .. })
+        };
+        let Some(path) = paths.find(|path| is_list(path)) else {
             return;
         };
         let process = state.process(&act.event.task);
@@ -68,6 +74,11 @@ impl Detector for Histories {
             tell(Sighting::new(Behaviour::DefenseImpairment, vec![step]));
         }
     }
+}
+
+/// True for the list of all that was done in a repository of git: gitrepository-layout(5).
+fn is_of_a_repository(path: &[u8]) -> bool {
+    path.ends_with(b"/.git/logs/HEAD")
 }
 
 /// True for an option behind which an interpreter is given its text (`-c`, `-lc`, `-e`, `-pe`, `--eval`), rather than how it is to talk
@@ -83,7 +94,10 @@ fn brings_text(word: &[u8]) -> bool {
 }
 
 /// True for an interpreter that a person talks to, and for the client that a list is called by: `psql` of `.psql_history`.
-fn keeps(process: &ObservedProcess, path: &[u8]) -> bool {
+pub fn keeps(process: &ObservedProcess, path: &[u8]) -> bool {
+    if is_of_a_repository(path) {
+        return base_name(&process.exe).starts_with(b"git");
+    }
     if is_interpreter(&process.exe) {
         let mut words = process.argv.iter().skip(1);
         return process.script.is_none() && !words.any(|word| brings_text(word));

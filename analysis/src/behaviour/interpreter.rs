@@ -63,9 +63,9 @@ pub fn is_loader(exe: &[u8]) -> bool {
     LOADERS.iter().any(|loader| name.starts_with(loader))
 }
 
-/// True when an installer of packages acts.
+/// True when an installer of packages acts, or a program that it has started.
 pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
-    state.process(&act.event.task).is_some_and(is_installer)
+    state.ancestry(&act.event.task).any(is_installer)
 }
 
 /// True for an installer of packages: by its own name, as a script, or as a module of Python. An argument that is so called is not

@@ -178,7 +178,8 @@ impl FileDiscovery {
             _ => words,
         };
         let mut operands = operands.iter().map(|word| trimmed(word));
-        let place = operands.find(|word| is_lister && self.is_place(word))?;
+        let is_place = |word: &&[u8]| self.is_place(word) && !is_file(word);
+        let place = operands.find(|word| is_lister && is_place(word))?;
         let goes_through = WALKERS.iter().any(|one| one.as_bytes() == name);
         (!goes_through || !is_in(place, DATA)).then_some(place)
     }
@@ -321,6 +322,33 @@ fn is_numbered(path: &[u8]) -> bool {
 /// True for the directory of a process, and what is in it.
 fn is_of_process(path: &[u8]) -> bool {
     is_numbered(path) || is_in(path, "/proc/self") || is_in(path, "/proc/thread-self")
+}
+
+/// True for what is a file wherever there is one: a list of accounts, or a name with an ending that says of what kind it is.
+fn is_file(path: &[u8]) -> bool {
+    const FILES: &[&[u8]] = &[
+        b"passwd",
+        b"group",
+        b"shadow",
+        b"gshadow",
+        b"hosts",
+        b"hostname",
+        b"fstab",
+        b"sudoers",
+        b"crontab",
+        b"issue",
+        b"motd",
+        b"environment",
+        b"profile",
+        b"services",
+        b"protocols",
+    ];
+    const ENDINGS: &[&[u8]] = &[
+        b".conf", b".cnf", b".cfg", b".ini", b".txt", b".so", b".cache",
+    ];
+    let name = base_name(path);
+    is_in(path, "/etc") && FILES.contains(&name)
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// A path without slashes at its end.

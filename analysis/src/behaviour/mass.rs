@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use turnkey_policy::{AttemptKind, Behaviour, BehaviourResponse, Policy};
 
+use super::accounts::is_installed;
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, End, Sighting, Step, Verb, ransom};
@@ -175,7 +176,7 @@ impl Loss {
             ActOutcome::Done => ("deleted or overwrote", self.verb.0),
             _ => ("tried to delete or overwrite", self.verb.1),
         };
-        let all = format!("{took} {files} files within a minute: {classes}");
+        let all = format!("{took} {files} files or more within a minute: {classes}");
         let step = |what: Vec<u8>| Step {
             time_ns: Some(self.time_ns),
             process: Some(self.process.clone()),
@@ -243,11 +244,17 @@ impl Detector for MassChange {
                 new,
                 outcome,
                 ..
-            } if outcome.is_attempt() && counts(path) && !state.made(path) => match (on, new) {
-                (AttemptKind::Unlink, _) => self.lose(act, (path, *outcome), DELETED, tell),
-                (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),
-                _ => {}
-            },
+            } if outcome.is_attempt()
+                && counts(path)
+                && !state.made(path)
+                && !keeps_versions(act, state) =>
+            {
+                match (on, new) {
+                    (AttemptKind::Unlink, _) => self.lose(act, (path, *outcome), DELETED, tell),
+                    (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),
+                    _ => {}
+                }
+            }
             _ => {}
         }
     }
@@ -424,13 +431,25 @@ impl MassChange {
     }
 }
 
+/// True for a version control that puts another version of its files in their place: it has the one that goes. What `git clean` deletes it
+/// never had.
+fn keeps_versions(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    const CONTROLS: &[&[u8]] = &[b"git", b"hg", b"jj", b"svn"];
+    state.process(&act.event.task).is_some_and(|process| {
+        let deletes = |word: &Vec<u8>| matches!(&word[..], b"clean" | b"purge" | b"rm");
+        is_installed(&process.exe)
+            && CONTROLS.contains(&base_name(&process.exe))
+            && !process.argv.iter().any(deletes)
+    })
+}
+
 fn shreds(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     let process = state.process(&act.event.task);
     process.is_some_and(|process| SHREDDERS.contains(&base_name(&process.exe)))
 }
 
 /// True when the loss of such a file is a loss.
-fn counts(path: &[u8]) -> bool {
+pub(super) fn counts(path: &[u8]) -> bool {
     const PASSING: &[&[u8]] = &[b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/run/"];
     let again = |component: &[u8]| MADE_AGAIN.iter().any(|one| one.as_bytes() == component);
     let name = base_name(path);

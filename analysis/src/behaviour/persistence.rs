@@ -51,6 +51,15 @@ const RUN_BY_GIT: &[&str] = &[
     "core.sshcommand",
     "init.templatedir",
 ];
+/// Settings of git for a kind of file, by section and name, whose value is a command.
+const RUN_ON_FILES: &[(&str, &str)] = &[
+    ("diff.", ".command"),
+    ("diff.", ".textconv"),
+    ("filter.", ".clean"),
+    ("filter.", ".process"),
+    ("filter.", ".smudge"),
+    ("merge.", ".driver"),
+];
 /// Words with which a program answers and arranges nothing.
 const ANSWERS: &[&[u8]] = &[
     b"-l",
@@ -191,6 +200,13 @@ fn has_git_run(argv: &[Vec<u8>]) -> bool {
             "core.sshcommand" => has_more(value, "ssh"),
             "core.pager" | "core.editor" | "sequence.editor" | "core.askpass" => {
                 has_more(value, "")
+            }
+            // Filters of contents, drivers and textconv run with each checkout, diff or merge: those of git's own are called git-lfs.
+            _ if RUN_ON_FILES
+                .iter()
+                .any(|(section, name)| key.starts_with(section) && key.ends_with(name)) =>
+            {
+                has_more(value, "") || fetches(value)
             }
             alias if alias.starts_with("alias.") => value
                 .strip_prefix('!')

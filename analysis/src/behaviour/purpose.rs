@@ -218,10 +218,14 @@ impl Detector for Purposes {
             Operation::Executed { file, argv, .. } => {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
                 let words = argv.get(1..).unwrap_or_default();
-                let Some(behaviour) = purpose(base_name(called), words) else {
-                    return;
+                let (behaviour, how): (_, &[u8]) = match purpose(base_name(called), words) {
+                    Some(behaviour) => (behaviour, b"ran "),
+                    None if is_of_the_kernel(called) || is_of_the_kernel(&file.path) => {
+                        (Behaviour::DefenseImpairment, b"ran as if of the kernel: ")
+                    }
+                    None => return,
                 };
-                let words: [&[u8]; 2] = [b"ran ", &argv.join(&b' ')];
+                let words: [&[u8]; 2] = [how, &argv.join(&b' ')];
                 (behaviour, Step::from_event(act.event, &words))
             }
             Operation::Execution(path) => match always(base_name(path)) {
@@ -303,6 +307,12 @@ fn purpose(name: &[u8], words: &[Vec<u8>]) -> Option<Behaviour> {
         known.as_bytes() == name && (has(all) || (*known == "sysctl" && assigns(words)))
     })?;
     Some(*behaviour)
+}
+
+/// True for a name as ps(1) writes those of the kernel's threads: `[kworker/0:1]`. `[` alone is test(1).
+fn is_of_the_kernel(name: &[u8]) -> bool {
+    let named = |name: &[u8]| name.len() > 2 && name.starts_with(b"[") && name.ends_with(b"]");
+    named(name) || named(base_name(name))
 }
 
 /// True for `sysctl kernel.x=1`, which needs no `-w`.

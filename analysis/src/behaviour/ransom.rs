@@ -5,6 +5,8 @@
 //!
 //! So do files that were there, under whatever names, when their content was one with a structure and is like random bytes in the end.
 //!
+//! And those that are deleted once a program was started that locks files with a password or a key: into one archive, as `zip -e` does.
+//!
 //! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,20 +14,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ObservedAct, Operation};
-use super::mass::{OTHERS, class};
+use super::mass::{OTHERS, class, counts};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, End, Sighting, Step};
 
 /// Files with the same new ending that are many.
 const MANY: usize = 6;
-/// Files with the same new ending that are enough where a note is left.
+/// Files with the same new ending that are enough where a note is left; and those that are as if they had been encrypted, under their own names.
 const WITH_NOTE: usize = 3;
 /// Files that lost name and ending alike are many: who gives files other names changes one of the two.
 const MANY_SCRAMBLED: usize = 12;
 /// The mark of their ending, which no ending has.
 const SCRAMBLED: &[u8] = b"/";
-/// Files that are as if they had been encrypted, under their own names.
-const SCRAMBLED_IN_PLACE: usize = 3;
+/// The mark of files that are gone after a program locked some; no ending has it.
+const LOCKED: &[u8] = b"//";
 /// Files that are remembered.
 const FILES: usize = 4096;
 
@@ -36,10 +38,30 @@ const USUAL: &[&str] = &[
     "sha256", "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
 ];
 
+/// Programs that encrypt files, each with a word that says so; `None` for those that do nothing else. A word is an option, its beginning,
+/// or a command.
+const LOCKS: &[(&str, Option<&[&str]>)] = &[
+    ("7z", Some(&["-p", "-mhe"])),
+    ("7za", Some(&["-p", "-mhe"])),
+    ("7zz", Some(&["-p", "-mhe"])),
+    ("age", Some(&["-p", "-r", "-R", "-e"])),
+    ("ccencrypt", None),
+    ("ccrypt", Some(&["-e", "-K", "-k"])),
+    ("gpg", Some(&["-c", "-e", "--symmetric", "--encrypt"])),
+    ("gpg2", Some(&["-c", "-e", "--symmetric", "--encrypt"])),
+    ("mcrypt", None),
+    ("openssl", Some(&["enc", "-encrypt"])),
+    ("rar", Some(&["-p", "-hp"])),
+    ("zip", Some(&["-P", "-e", "--password", "--encrypt"])),
+];
+
 /// Words in the name of a note to whoever misses the files.
 const NOTE: &[&str] = &[
-    "decrypt", "ransom", "recover", "restore", "unlock", "readme", "read_me",
+    "bitcoin", "decrypt", "pay_", "ransom", "recover", "restore", "unlock", "readme", "read_me",
 ];
+
+/// Those of them that nobody else has a use for.
+const DEMANDS: &[&str] = &["bitcoin", "decrypt", "pay_", "ransom", "recover", "unlock"];
 
 /// The copies that were made, and the files that are gone.
 #[derive(Debug, Default)]
@@ -47,7 +69,11 @@ pub struct Ransom {
     /// By ending, the files that have such a copy; true for those that are gone.
     copies: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, bool>>,
     has_note: bool,
+    /// The note, where its name says what it is.
+    demand: Option<Vec<u8>>,
     told: BTreeSet<Vec<u8>>,
+    /// The program that locked something, in words, and the files that were there and are gone since.
+    locked: Option<(Vec<u8>, BTreeSet<Vec<u8>>)>,
 }
 
 impl Detector for Ransom {
@@ -59,7 +85,13 @@ impl Detector for Ransom {
     ) {
         match &act.what {
             Operation::Opened(opened) if opened.writes && opened.outcome.is_attempt() => {
-                self.has_note |= is_note(&opened.path);
+                self.has_note |= is_note(&opened.path, NOTE);
+                if self.demand.is_none()
+                    && is_note(&opened.path, DEMANDS)
+                    && !state.found(&opened.path)
+                {
+                    self.demand = Some(base_name(&opened.path).to_vec());
+                }
                 if let Some((file, ending)) = unusual(&opened.path)
                     && (state.made(file) || state.found(file))
                 {
@@ -89,21 +121,39 @@ impl Detector for Ransom {
                 path,
                 outcome,
                 ..
-            } if outcome.is_attempt() => self.gone(path),
+            } if outcome.is_attempt() => {
+                self.gone(path);
+                self.lose(path, state);
+            }
+            Operation::Executed { file, argv, .. } if self.locked.is_none() => {
+                self.locked = locks(&file.path, argv).map(|words| (words, BTreeSet::new()));
+                return;
+            }
             _ => return,
         }
         self.look(act, tell);
+        self.look_for_lost(act, tell);
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
-        let files = &end.scrambled;
-        if files.len() < SCRAMBLED_IN_PLACE {
+        let random = (
+            &end.scrambled,
+            "have content like random bytes now".to_owned(),
+        );
+        let demand = self.demand.as_ref().map(|note| {
+            let note = String::from_utf8_lossy(note);
+            (
+                &end.replaced,
+                format!("say nothing of what they said, beside {note}"),
+            )
+        });
+        let all = demand.into_iter().chain([random]);
+        let Some((files, how)) = all.into_iter().find(|(files, _)| files.len() >= WITH_NOTE) else {
             return;
-        }
-        let shown = files.iter().take(SCRAMBLED_IN_PLACE);
-        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        };
+        let shown: Vec<&str> = files.iter().take(WITH_NOTE).map(String::as_str).collect();
         let what = format!(
-            "{} files that were there have content like random bytes now: {}, …",
+            "{} files that were there {how}: {}, …",
             files.len(),
             shown.join(", ")
         );
@@ -130,6 +180,29 @@ impl Ransom {
         }
     }
 
+    /// Remembers a file that was there and is deleted after others were locked.
+    fn lose(&mut self, file: &[u8], state: &ProcessState) {
+        if let Some((_, lost)) = &mut self.locked
+            && lost.len() < FILES
+            && counts(file)
+            && !state.made(file)
+        {
+            lost.insert(file.to_vec());
+        }
+    }
+
+    fn look_for_lost(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+        let enough = if self.has_note { WITH_NOTE } else { MANY };
+        let Some((words, lost)) = &self.locked else {
+            return;
+        };
+        if lost.len() >= enough && self.told.insert(LOCKED.to_vec()) {
+            let all = format!("deleted {} files after it ran ", lost.len());
+            let step = Step::from_event(act.event, &[all.as_bytes(), words]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        }
+    }
+
     fn look(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
         let enough = |ending: &[u8]| match ending.starts_with(SCRAMBLED) {
             true => MANY_SCRAMBLED,
@@ -149,6 +222,35 @@ impl Ransom {
         self.told.insert(ending.clone());
         tell(Sighting::new(Behaviour::MassChange, vec![step]));
     }
+}
+
+/// Options with which such a program gives files back.
+const UNLOCKS: &[&[u8]] = &[b"-d", b"--decrypt"];
+/// Commands, the first word, of those that have some, with which they give files back or tell of them.
+const UNPACKS: &[&[u8]] = &[b"x", b"e", b"l", b"t"];
+
+/// The words of a program that encrypts files; `None` for any other, and for one that gives them back.
+fn locks(exe: &[u8], argv: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let called = argv.first().map_or(exe, |name| &name[..]);
+    let words = argv.get(1..).unwrap_or_default();
+    let mut known = LOCKS.iter();
+    let (_, by) = known.find(|(name, _)| name.as_bytes() == base_name(called))?;
+    let says = |all: &[&str]| {
+        let mut words = words.iter();
+        words.any(|word| {
+            let same = |one: &&str| match one.starts_with('-') {
+                true => word.starts_with(one.as_bytes()),
+                false => word == one.as_bytes(),
+            };
+            all.iter().any(same)
+        })
+    };
+    let unlocks = words.iter().any(|word| UNLOCKS.contains(&&word[..]))
+        || words
+            .first()
+            .is_some_and(|word| UNPACKS.contains(&&word[..]));
+    let locks = !unlocks && by.is_none_or(says);
+    locks.then(|| [base_name(called), b" ", &words.join(&b' ')].concat())
 }
 
 /// A path as that of another file with an unusual ending appended.
@@ -181,8 +283,8 @@ fn is_scrambled(path: &[u8], (name, new): (&[u8], &[u8])) -> bool {
     class(path) != OTHERS && class(new) == OTHERS && !is_kept
 }
 
-/// True for the name of a note: one that is meant to be seen.
-fn is_note(path: &[u8]) -> bool {
+/// True for the name of a note, by one of these words: it is meant to be seen.
+fn is_note(path: &[u8], words: &[&str]) -> bool {
     let name = String::from_utf8_lossy(base_name(path)).to_ascii_lowercase();
-    NOTE.iter().any(|word| name.contains(word))
+    words.iter().any(|word| name.contains(word))
 }

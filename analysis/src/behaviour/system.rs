@@ -3,14 +3,17 @@
 //!
 //! What the profile gives for writing is the program's own. Caches that interpreters keep beside libraries, locks of
 //! tools below their own installation, and files that are passing (`/tmp`, `/run`, `/var/cache`) belong to nobody. A
-//! file that is not there was not to be changed, except where the place itself is the system's alone, as in `/etc`.
+//! file that is not there was not to be changed, except where the place itself is the system's alone, as in `/etc`, and where a program
+//! was told to change it that does nothing else.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use turnkey_facts::Kind;
 use turnkey_policy::{AttemptKind, Behaviour, Policy};
 
 use super::act::{ActOutcome, ObservedAct, Opened, Operation};
+use super::operands::told_to_change;
 use super::path_classes::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in, is_in_any};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, End, Sighting, Step};
@@ -22,6 +25,8 @@ type Verb = (&'static str, &'static str);
 const MANY: usize = 12;
 /// Programs that are remembered as asked for; of those beyond them it is told at once.
 const ASKED: usize = 64;
+/// Processes that are remembered as told to change something, and have not tried yet.
+const TOLD: usize = 64;
 /// Directories of the root in which something was deleted that are the whole file system.
 const EVERYWHERE: usize = 3;
 
@@ -36,6 +41,8 @@ pub struct SystemChange {
     deleted: BTreeMap<Vec<u8>, usize>,
     /// Programs of which somebody asked whether they may be written, and that nobody has started since.
     asked: BTreeMap<Vec<u8>, Step>,
+    /// Processes, by their id and start, whose words say that they are to change something, until they try.
+    told: BTreeMap<(u32, u64), Step>,
 }
 
 impl SystemChange {
@@ -47,12 +54,26 @@ impl SystemChange {
         };
         let mut writable = paths(&files.write);
         writable.extend(files.scratch.iter().map(|one| one.path.clone()));
+        // Programs are told of its files by each name that it has.
+        writable.extend(files.names.iter().cloned());
         Self {
             writable,
             installed: paths(&files.read),
             has_own_tree: files.root_mode == turnkey_policy::RootMode::Overlay,
             deleted: BTreeMap::new(),
             asked: BTreeMap::new(),
+            told: BTreeMap::new(),
+        }
+    }
+
+    /// Remembers a program that is told to change what is not the run's own.
+    fn note_words(&mut self, act: &ObservedAct<'_>, exe: &[u8], argv: &[Vec<u8>]) {
+        let key = (act.event.task.pid, act.event.task.start_ns);
+        self.told.remove(&key);
+        let path = told_to_change(exe, argv).find(|path| self.owner(path).is_some());
+        if let Some(path) = path.filter(|_| self.told.len() < TOLD) {
+            let words: [&[u8]; 4] = [b"ran ", base_name(exe), b" on ", path];
+            self.told.insert(key, Step::from_event(act.event, &words));
         }
     }
 
@@ -140,7 +161,9 @@ impl SystemChange {
         let owner = self.owner(path);
         match outcome {
             ActOutcome::Done | ActOutcome::Refused => owner.is_some(),
-            ActOutcome::Absent => matches!(owner, Some(Owner::System | Owner::Service)),
+            // In another's home nothing is there for whoever is to be kept from it; tools take their own notes away beside what they are
+            // installed in.
+            ActOutcome::Absent => owner.is_some() && !below_any(path, &self.installed),
             ActOutcome::Failed => false,
         }
     }
@@ -178,6 +201,14 @@ impl Detector for SystemChange {
                 self.asked.remove(&*file.path);
                 if let Some(name) = argv.first() {
                     self.asked.remove(name);
+                }
+                self.note_words(act, &file.path, argv);
+                return;
+            }
+            _ if matches!(act.event.kind, Kind::Exit { .. }) => {
+                let key = (act.event.task.pid, act.event.task.start_ns);
+                if let Some(step) = self.told.remove(&key) {
+                    tell(Sighting::new(Behaviour::SystemChange, vec![step]));
                 }
                 return;
             }
@@ -229,6 +260,8 @@ impl Detector for SystemChange {
             _ => ("tried to ", infinitive),
         };
         let step = Step::from_event(act.event, &[tried.as_bytes(), verb.as_bytes(), b" ", path]);
+        self.told
+            .remove(&(act.event.task.pid, act.event.task.start_ns));
         tell(Sighting::new(Behaviour::SystemChange, vec![step]));
         let wiped = (infinitive == "delete").then(|| self.wiped(path)).flatten();
         if let Some(what) = wiped {
@@ -241,9 +274,11 @@ impl Detector for SystemChange {
         }
     }
 
-    /// Tells of the programs that were asked for and not started: whoever starts one had asked what it is.
+    /// Tells of the programs that were asked for and not started: whoever starts one had asked what it is. And of what was to be changed by
+    /// processes whose end was not seen.
     fn end(&mut self, _end: &End, tell: &mut dyn FnMut(Sighting)) {
-        for step in std::mem::take(&mut self.asked).into_values() {
+        let told = std::mem::take(&mut self.told).into_values();
+        for step in std::mem::take(&mut self.asked).into_values().chain(told) {
             tell(Sighting::new(Behaviour::SystemChange, vec![step]));
         }
     }

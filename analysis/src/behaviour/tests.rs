@@ -418,6 +418,9 @@ fn removing_itself_looking_around_and_waiting_are_evasion() {
     let mut server = Story::new();
     server.listens(P, "127.0.0.1:8000");
     assert_eq!(server.ended(&idle), [], "a server waits for others");
+    let mut client = Story::new();
+    client.connects(P, "198.51.100.1:80");
+    assert_eq!(client.ended(&idle), [], "a client waits for one");
 }
 
 #[test]

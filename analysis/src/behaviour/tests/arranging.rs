@@ -27,6 +27,8 @@ fn who_only_arranges_for_later_persists() {
             "sh -c evil; ssh",
         ],
         &["git", "config", "core.pager", "less | tee /tmp/x"],
+        &["git", "config", "filter.x.clean", "sh -c id"],
+        &["git", "config", "diff.pdf.textconv", "pdf2txt | tee /tmp/x"],
         &[
             "git",
             "config",
@@ -74,6 +76,8 @@ fn asking_what_is_arranged_is_none() {
         &["git", "config", "core.sshCommand", "ssh -i key"],
         &["git", "config", "core.pager", "less -R"],
         &["git", "config", "core.editor", "vim"],
+        &["git", "config", "filter.lfs.smudge", "git-lfs smudge -- %f"],
+        &["git", "config", "diff.pdf.textconv", "pdfinfo"],
         &["git", "config", "alias.lg", "!git log --graph"],
         &["git", "config", "alias.root", "!pwd"],
         &["git", "config", "--get", "core.fsmonitor"],

@@ -94,3 +94,24 @@ fn a_list_is_written_by_what_it_is_of() {
         story.wants_answered(12, "/workspace/.bash_history", 0o2001, 13);
     });
 }
+
+/// git keeps a list of what was done in a repository.
+#[test]
+fn whoever_deletes_the_list_of_a_repository_impairs_a_defence() {
+    let list = "/workspace/.git/logs/HEAD";
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/rm", &["rm", "-rf", ".git/logs"]);
+            story.deletes(P, list);
+        },
+        Behaviour::DefenseImpairment,
+    );
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/git", &["git", "reflog", "expire", "--all"]);
+        story.deletes(P, list);
+        // Its own.
+        story.writes(11, "/workspace/x/.git/logs/HEAD");
+        story.exec(12, "/usr/bin/rm", &["rm", "-rf", "x"]);
+        story.deletes(12, "/workspace/x/.git/logs/HEAD");
+    });
+}

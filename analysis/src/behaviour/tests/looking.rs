@@ -470,3 +470,18 @@ fn a_tool_that_a_package_brought_as_a_script_looks_for_its_settings() {
         looks(story, "/usr/bin/psql");
     });
 }
+
+/// ls(1) of a file tells of that file.
+#[test]
+fn a_file_is_no_directory_to_list() {
+    is_silent(|story| {
+        let argv = &["ls", "-l", "/etc/passwd", "/etc/group", "/etc/nginx.conf"];
+        story.exec(P, "/usr/bin/ls", argv);
+    });
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/ls", &["ls", "-l", "/etc/passwd", "/etc/nginx"]);
+        },
+        Behaviour::FileDiscovery,
+    );
+}

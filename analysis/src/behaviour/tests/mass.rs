@@ -245,3 +245,38 @@ fn a_repository_that_was_there_is_not_taken_apart_unseen() {
         story.deletes(P, "/workspace/.git/refs/heads/topic");
     });
 }
+
+/// Another version is put in the place of files that the version control has.
+#[test]
+fn what_git_checks_out_is_no_loss_and_what_it_cleans_away_is() {
+    let loses = |word: &str| {
+        let mut story = Story::new();
+        story.exec(P, "/usr/bin/git", &["git", word]);
+        for name in HOME {
+            story.deletes(P, &format!("/workspace/{name}"));
+        }
+        story.found()
+    };
+    assert_eq!(loses("checkout"), []);
+    assert_eq!(loses("clean"), [(Behaviour::MassChange, 1)]);
+}
+
+/// Whoever asks for money says so in the name of a note.
+#[test]
+fn files_that_say_something_else_beside_a_demand_are_held_for_ransom() {
+    let found = |note: &str, files: usize| {
+        let mut story = Story::new();
+        story.writes(P, &format!("/workspace/docs/{note}"));
+        let replaced = (0..files).map(|number| format!("docs/r{number}.txt"));
+        let end = End {
+            replaced: replaced.collect(),
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found.first().map(|found| found.behaviour)
+    };
+    let expected = Some(Behaviour::MassChange);
+    assert_eq!(found("PAY_TO_RECOVER.txt", 3), expected);
+    assert_eq!(found("PAY_TO_RECOVER.txt", 2), None);
+    assert_eq!(found("README.md", 3), None, "a program writes one");
+}

@@ -256,6 +256,17 @@ fn reading_them_samples_of_git_and_an_installer_are_none() {
             &["python3", "-m", "pip", "install", "x"],
         );
         story.writes(11, "/workspace/venv/lib/python3.11/site-packages/x.pth");
+        // It has a package built, which writes its own.
+        story.fork(11, 12);
+        story.exec(
+            12,
+            "/usr/bin/python3.11",
+            &["python3", "setup.py", "develop"],
+        );
+        story.writes(
+            12,
+            "/workspace/.local/lib/python3.11/site-packages/easy-install.pth",
+        );
     });
 }
 

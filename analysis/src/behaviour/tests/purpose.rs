@@ -265,3 +265,63 @@ fn whoever_gives_a_secret_to_everybody_or_clears_the_kernels_log_impairs_a_defen
         story.calls(P, "syslog", [3, 0, 0]);
     });
 }
+
+/// ps(1) shows the kernel's threads in brackets, and nobody looks at these.
+#[test]
+fn a_program_that_is_called_like_a_thread_of_the_kernel_impairs_a_defence() {
+    let expected = Behaviour::DefenseImpairment;
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/sleep", &["[kworker/u8:2]", "1"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/tmp/[kthreadd]", &["x"]);
+        },
+        expected,
+    );
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/[", &["[", "-f", "x", "]"]);
+        story.exec(11, "/usr/bin/bash", &["-bash"]);
+    });
+}
+
+/// Into one archive, after which the files are gone: with six, or with three and a note.
+#[test]
+fn files_that_are_deleted_after_a_program_locked_them_are_held_for_ransom() {
+    let of = |argv: &[&str], files: usize, note: bool| {
+        let mut story = Story::new();
+        story.exec(P, &format!("/usr/bin/{}", argv[0]), argv);
+        for number in 0..files {
+            story.deletes(11, &format!("/workspace/{number}.txt"));
+        }
+        if note {
+            story.writes(12, "/workspace/READ_ME.txt");
+        }
+        !story.found().is_empty()
+    };
+    let zip = &["zip", "-r", "-P", "x", "-m", "a.zip", "."][..];
+    assert!(of(zip, 6, false) && of(zip, 3, true));
+    assert!(!of(zip, 5, false) && !of(zip, 2, true));
+    for argv in [
+        &["gpg", "--batch", "-c", "-o", "a.gpg"][..],
+        &["openssl", "enc", "-des3", "-in", "a.tar"],
+        &["7z", "a", "-psecret", "a.7z", "docs"],
+        &["age", "-p", "-o", "a.age", "a.tar"],
+        &["ccencrypt", "a.tar"],
+    ] {
+        assert!(of(argv, 6, false), "{argv:?}");
+    }
+    for argv in [
+        &["zip", "-r", "a.zip", "."][..],
+        &["gpg", "--verify", "a.sig"],
+        &["gpg", "-d", "a.gpg"],
+        &["openssl", "enc", "-d", "-des3", "-in", "a"],
+        &["7z", "x", "-psecret", "a.7z"],
+        &["tar", "czf", "a.tgz", "."],
+    ] {
+        assert!(!of(argv, 6, false), "{argv:?}");
+    }
+}

@@ -254,3 +254,20 @@ fn secrets_in_a_home_of_the_runs_own_are_nobody_elses() {
         "/tmp/home",
     );
 }
+
+/// An interpreter reads the list of what was typed to it when a person talks to it, and no other.
+#[test]
+fn lists_of_what_was_typed_are_read_by_who_keeps_them() {
+    let of = |argv: &[&str], path: &str| {
+        let mut story = Story::under(&empty_home());
+        story.exec(P, &format!("/usr/bin/{}", argv[0]), argv);
+        story.wants(P, path, 0);
+        story.found()
+    };
+    let found = of(&["python3", "-c", "x"], "/workspace/.bash_history");
+    assert_eq!(found, [(Behaviour::CredentialAccess, 1)]);
+    for argv in [&["bash", "-i"][..], &["bash"]] {
+        assert_eq!(of(argv, "/workspace/.bash_history"), [], "{argv:?}");
+    }
+    assert_eq!(of(&["psql"], "/workspace/.psql_history"), []);
+}

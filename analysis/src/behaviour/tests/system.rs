@@ -170,7 +170,6 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
         story.changed(P, AttemptKind::Unlink, "/tmp/mine", 0);
         story.changed(P, AttemptKind::Unlink, "/workspace/mine", 0);
         story.changed(P, AttemptKind::Attribute, "/workspace/mine", 0);
-        story.changed(P, AttemptKind::Unlink, "/home/user/gone", ABSENT);
         story.changed(P, AttemptKind::Unlink, "/usr/bin/ls", 22);
         story.changed(P, AttemptKind::Unlink, "/var/cache/fontconfig/x", READ_ONLY);
     });
@@ -201,4 +200,60 @@ fn who_deletes_everywhere_deletes_the_whole_file_system() {
             "tried to delete the whole file system: /etc, /usr, /var"
         );
     }
+}
+
+/// rm(1), mv(1) and sed(1) look first, and try nothing where nothing is; what they were told says what was meant.
+#[test]
+fn a_tool_that_is_told_to_change_the_system_need_find_nothing() {
+    let wanted = [(Behaviour::SystemChange, 1)];
+    let of = |argv: &[&str]| {
+        let mut story = Story::new();
+        story
+            .exec(P, &format!("/usr/bin/{}", argv[0]), argv)
+            .ends(P);
+        story.found()
+    };
+    for argv in [
+        &["rm", "-rf", "/home/ada"][..],
+        &["mv", "/etc/hosts", "hosts"],
+        &["chown", "-R", "jail", "/srv/www"],
+        &["sed", "-i", "s/a/b/", "/etc/resolv.conf"],
+    ] {
+        assert_eq!(of(argv), wanted, "{argv:?}");
+    }
+    for argv in [
+        &[
+            "rm",
+            "-rf",
+            "/workspace/build",
+            "/tmp/x",
+            "/var/cache/x",
+            "dist",
+        ][..],
+        &["cat", "/etc/resolv.conf"],
+        &["sed", "s/a/b/", "/etc/resolv.conf"],
+    ] {
+        assert_eq!(of(argv), [], "{argv:?}");
+    }
+    // Somebody's home is not shown, so nothing is in it.
+    let mut story = Story::new();
+    story.changed(P, AttemptKind::Unlink, "/home/ada/thesis.docx", ABSENT);
+    assert_eq!(story.found(), wanted);
+    // One that the kernel told of is told once.
+    let mut story = Story::new();
+    story.exec(P, "/usr/bin/rm", &["rm", "-f", "/etc/hosts"]);
+    story.changed(P, AttemptKind::Unlink, "/etc/hosts", READ_ONLY);
+    story.ends(P);
+    assert_eq!(story.found(), wanted);
+    // The workspace by the name that it has on the host, and what the profile gives.
+    let mut policy = policy("[filesystem]\nwrite = [{ path = \"/srv/out\", why = \"w\" }]\n");
+    policy.filesystem.names = vec!["/home/ada/project".into()];
+    let mut story = Story::under(&policy);
+    story.exec(
+        P,
+        "/usr/bin/rm",
+        &["rm", "-r", "/home/ada/project/build", "/srv/out/x"],
+    );
+    story.ends(P);
+    assert_eq!(story.found(), []);
 }
