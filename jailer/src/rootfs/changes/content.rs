@@ -6,6 +6,8 @@ use std::io::Write;
 
 use turnkey_facts::ContentFate;
 
+/// Bytes at the beginning of a file by which its format is known.
+const HEAD: usize = 8;
 /// Content that is too short tells nothing of how often each byte occurs.
 const SHORTEST: u64 = 64;
 /// A text of so many bytes is no text by chance.
@@ -24,6 +26,8 @@ const ENCODINGS: [&[u8]; 2] = [
 /// The bytes and the words of what is written to it.
 #[derive(Clone, Debug, Default)]
 pub struct ContentLook {
+    /// The first bytes, by which many formats are known: magic(5).
+    head: Vec<u8>,
     counts: ByteCounts,
     words: Words,
     /// A hash of all bytes, as of a word.
@@ -32,6 +36,8 @@ pub struct ContentLook {
 
 impl Write for ContentLook {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let missing = HEAD.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..missing]);
         self.words.take(bytes);
         self.whole = bytes.iter().fold(self.whole, |hash, byte| mix(hash, *byte));
         self.counts.write(bytes)
@@ -45,13 +51,21 @@ impl Write for ContentLook {
 impl ContentLook {
     /// The fate of this content, of which there is `after` now.
     pub fn fate(&self, after: &ContentLook) -> ContentFate {
-        if self.counts.is_scrambled_by(&after.counts) {
+        if self.counts.is_scrambled_by(&after.counts) && !self.is_of_one_format(after) {
             ContentFate::Scrambled
         } else if self.whole == after.whole || self.words.are_kept_in(&after.words) {
             ContentFate::Kept
         } else {
             ContentFate::Replaced
         }
+    }
+}
+
+impl ContentLook {
+    /// True for two contents of one format that is no text, such as a picture that was made smaller: packed ones are like random bytes
+    /// behind their head.
+    fn is_of_one_format(&self, after: &ContentLook) -> bool {
+        !self.counts.is_text() && self.head.len() == HEAD && self.head == after.head
     }
 }
 
@@ -286,6 +300,32 @@ mod tests {
         assert_eq!(fate(line, &hidden), ContentFate::Scrambled);
         let wide: Vec<u8> = line.iter().flat_map(|byte| [*byte, 0]).collect();
         assert_eq!(fate(line, &wide), ContentFate::Replaced);
+    }
+
+    /// A picture with some structure, and a smaller one with less.
+    #[test]
+    fn what_keeps_the_head_of_its_format_is_not() {
+        let picture = |body: Vec<u8>| [&b"\x89PNG\r\n\x1a\n"[..], &body].concat();
+        let plain: Vec<u8> = (0..4_000_u32)
+            .flat_map(|it| (it / 9).to_le_bytes())
+            .collect();
+        let before = picture(plain);
+        assert_ne!(
+            fate(&before, &picture(random(4_000))),
+            ContentFate::Scrambled
+        );
+        assert_eq!(
+            fate(&before, &random(4_000)),
+            ContentFate::Scrambled,
+            "the control"
+        );
+        let text = letter();
+        let same_head = [&text[..HEAD], &random(text.len())].concat();
+        assert_eq!(
+            fate(&text, &same_head),
+            ContentFate::Scrambled,
+            "a text has no format"
+        );
     }
 
     #[test]
