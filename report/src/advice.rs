@@ -264,13 +264,25 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
         _ if stopped_by == Stopper::Mounts && place.starts_with(WORKSPACE) => {
             Opening::Flag("--workdir-mode overlay".to_owned())
         }
-        _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
+        _ if is_turnkeys(place) => Opening::Never("turnkey has put it there"),
+        // Its own settings are files of the tree like others.
+        _ if is_reserved(place)
+            && !(stopped_by == Stopper::Mounts && place.starts_with("/etc")) =>
+        {
+            Opening::Never("every jail has its own, and not the host's")
+        }
         _ if is_missing && is_too_much_to_show(place) => Opening::Whole(BELOW.to_owned()),
         _ if stopped_by == Stopper::Mounts && is_of_the_system(place) => {
             Opening::Flag(WRITABLE_ROOT.to_owned())
         }
         _ => Opening::Flag(path_flag(path, access)?),
     })
+}
+
+/// True for what turnkey itself needs in the root of a jail.
+fn is_turnkeys(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    path.parent() == Some(Path::new("/")) && name.is_some_and(|name| name.starts_with(".turnkey-"))
 }
 
 /// The flag that makes each place of the jail's own tree writable, and changes nothing of the host.
@@ -335,6 +347,16 @@ pub fn of_what_is_there(advice: &str, absent: &[String]) -> String {
     }
 }
 
+/// The advice for a host that has nothing at this path, which it would show.
+pub fn of_what_is_nowhere(advice: &str, path: &str) -> String {
+    let rest = advice.strip_prefix(&format!("--read {}", quote(path)));
+    let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with([',', '\n']));
+    match rest {
+        Some(rest) => format!("no flag shows it: this host has no {path}{rest}"),
+        None => advice.to_owned(),
+    }
+}
+
 fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains('\\')
 }
@@ -381,6 +403,8 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         return (without_kind(rule, act), true);
     };
     let by_name = rule.path.iter().any(|glob| glob.matches(path));
+    let alias = merged(path).filter(|one| rule.path.iter().any(|glob| glob.matches(one)));
+    let alias = alias.and_then(|one| literal(std::str::from_utf8(&one).ok()?));
     if rule.same_file != SameFile::No && !by_name {
         // No rule about this name takes anything from one about the file.
         return (without_kind(rule, act), true);
@@ -395,7 +419,7 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
             .filter_map(|glob| glob.spellings(MOST_SPELLINGS))
             .flatten();
         let spelled = spelled
-            .filter(|other| other != path)
+            .filter(|other| other != path && !alias.as_ref().is_some_and(|one| one.matches(other)))
             .filter_map(|other| literal(std::str::from_utf8(&other).ok()?));
         let path: Vec<Glob> = others.chain(spelled).collect();
         return match path.is_empty() {
@@ -413,7 +437,9 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         id: format!("allow-{}", rule.id),
         on: deciding_kinds(rule, act),
         access: accesses(rule, act),
-        path: vec![made_up(rule, act).unwrap_or(exact)],
+        path: std::iter::once(made_up(rule, act).unwrap_or(exact))
+            .chain(alias)
+            .collect(),
         action: RuleAction::Allow,
         yields: false,
         hidden: false,
@@ -421,6 +447,21 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         ..rule.clone()
     };
     (allow, false)
+}
+
+/// The path to which the kernel comes by a name below `/bin`, `/lib` and their like, which are links into `/usr` on most systems: a rule about
+/// both is asked of both.
+fn merged(path: &[u8]) -> Option<Vec<u8>> {
+    const LINKS: [&[u8]; 6] = [
+        b"/bin/",
+        b"/sbin/",
+        b"/lib/",
+        b"/lib32/",
+        b"/lib64/",
+        b"/libx32/",
+    ];
+    let is_link = LINKS.iter().any(|link| path.starts_with(link));
+    is_link.then(|| [b"/usr", path].concat())
 }
 
 /// The pattern for the path of a file that the act writes or names, where nobody chose its name: the next run has another. `None` where

@@ -62,7 +62,7 @@ mod schema;
 mod schema_validator;
 
 pub use act::{accesses, address_text, asked};
-pub use advice::of_what_is_there;
+pub use advice::{of_what_is_nowhere, of_what_is_there};
 pub use aggregate::{Aggregator, Observations};
 pub use alert::{Alert, AlertKind, AlertWriter};
 pub use build::{Captured, ReportInputs};

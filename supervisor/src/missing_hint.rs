@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use turnkey_analysis::behaviour::SECRETS;
 use turnkey_facts::Event;
 use turnkey_policy::{AttemptKind, Glob, Policy, Rule, RuleAction, Severity};
-use turnkey_report::{FileAccess, Report, Status, Stopper, of_what_is_there};
+use turnkey_report::{FileAccess, Report, Status, Stopper, of_what_is_nowhere, of_what_is_there};
 
 use crate::directory::RunDirectory;
 use crate::toolchain::{self, CallerPaths};
@@ -18,6 +19,8 @@ use crate::toolchain::{self, CallerPaths};
 const MOST: usize = 5;
 /// Paths to be made that are named at most.
 const MOST_TO_BE_MADE: usize = 256;
+/// Paths that are to be shown, and are looked for on the host, at most.
+const MOST_LOOKED_FOR: usize = 1024;
 /// Trees that programs probe all the time and do without.
 const PROBED: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/selinux", "/etc/selinux"];
 
@@ -92,15 +95,32 @@ impl AdvisoryRule {
 /// ended did not fail for that.
 pub fn note(report: &mut Report, policy: &Policy, directory: &RunDirectory) {
     let absent = to_be_made(report);
+    // A root of the caller's own is no host to look at.
+    let is_the_hosts = policy.filesystem.root.is_none();
+    let mut looks = 0;
+    let mut for_this_host = |advice: &str, path: Option<&str>| {
+        let advice = of_what_is_there(advice, &absent);
+        let path =
+            path.filter(|path| is_the_hosts && advice.starts_with("--read ") && is_plain(path));
+        let Some(path) = path.filter(|_| looks < MOST_LOOKED_FOR) else {
+            return advice;
+        };
+        looks += 1;
+        let found = Path::new(path)
+            .symlink_metadata()
+            .map_err(|error| error.kind());
+        match found.is_err_and(|kind| kind == ErrorKind::NotFound) {
+            true => of_what_is_nowhere(&advice, path),
+            false => advice,
+        }
+    };
     for violation in &mut report.violations {
-        violation.advice = of_what_is_there(&violation.advice, &absent);
+        violation.advice = for_this_host(&violation.advice, violation.path.as_deref());
     }
-    for advice in report
-        .file_operations
-        .iter_mut()
-        .filter_map(|row| row.advice.as_mut())
-    {
-        *advice = of_what_is_there(advice, &absent);
+    for row in &mut report.file_operations {
+        if let Some(advice) = &mut row.advice {
+            *advice = for_this_host(advice, row.path.as_deref());
+        }
     }
     if has_failed_by_itself(report) {
         report.on_host = whole(&missing(report, policy), policy, directory);

@@ -100,3 +100,31 @@ fn the_working_directory_itself_is_removed_in_no_mode() {
         assert_eq!(advice(path, access), "--workdir-mode overlay", "{path}");
     }
 }
+
+/// `/lib` is a link, and the kernel asks the rule about both names.
+#[test]
+fn a_name_below_a_link_of_the_root_is_allowed_with_the_one_that_it_leads_to() {
+    let unit = "/lib/systemd/system/x.service";
+    let both = proposed("/{,usr/}lib/systemd/system/**", unit, FileAccess::Write);
+    assert_eq!(both, format!("path = [\"{unit}\", \"/usr{unit}\"]"));
+    // A rule about the one name alone is asked about no other.
+    let one = proposed("/lib/systemd/system/**", unit, FileAccess::Write);
+    assert_eq!(one, format!("path = [\"{unit}\"]"));
+}
+
+#[test]
+fn what_a_jail_has_of_its_own_is_changed_where_the_tree_is_its_own() {
+    let advice = |path: &str, stopped_by: Stopper, access: FileAccess| {
+        let object = act(path, AttemptKind::Open, access, Outcome::Denied(stopped_by)).object;
+        for_layer(stopped_by, &object, None).unwrap_or_default()
+    };
+    let change = advice("/etc/hosts", Stopper::Mounts, FileAccess::Write);
+    assert_eq!(change, WRITABLE_ROOT);
+    let read = advice("/etc/hosts", Stopper::MountNamespace, FileAccess::Read);
+    assert!(read.starts_with("no profile can allow it"), "{read}");
+    let turnkeys = advice("/.turnkey-empty", Stopper::Landlock, FileAccess::Read);
+    assert!(
+        turnkeys.starts_with("no profile can allow it: turnkey"),
+        "{turnkeys}"
+    );
+}

@@ -67,6 +67,29 @@ fn advised_read() {
     ran.expect(ran.violations().is_empty(), "and no rule is against it");
 }
 
+/// A flag that names what the host has not is refused, so none is named.
+#[test]
+fn what_no_flag_can_show_is_not_advised() {
+    let told = |name: &str| {
+        let notice = format!(
+            "[[rule]]\nid = \"own\"\non = \"open\"\npath = \"{name}\"\naction = \"log\"\nseverity = \"high\"\nwhy = \"w\"\nhidden = true\n"
+        );
+        let ran = Run::new().profile(&notice).shell(&format!("cat {name}"));
+        let advice = ran.at("/violations/0/advice").as_str();
+        advice.unwrap_or_default().to_owned()
+    };
+    let nowhere = told("/etc/no-such-setting");
+    assert!(
+        nowhere.starts_with("no flag shows it: this host has no /etc/no-such-setting"),
+        "{nowhere}"
+    );
+    let there = told(DATA);
+    assert!(
+        there.starts_with(&format!("--read {DATA}")),
+        "the control: {there}"
+    );
+}
+
 #[test]
 fn advised_write() {
     let place = scratch();
