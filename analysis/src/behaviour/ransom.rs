@@ -60,7 +60,7 @@ const NOTE: &[&str] = &[
     "bitcoin", "decrypt", "pay_", "ransom", "recover", "restore", "unlock", "readme", "read_me",
 ];
 
-/// Those of them that nobody else has a use for.
+/// Words of such a name that nobody else has a use for.
 const DEMANDS: &[&str] = &["bitcoin", "decrypt", "pay_", "ransom", "recover", "unlock"];
 
 /// The copies that were made, and the files that are gone.
