@@ -142,6 +142,10 @@ pub fn finish(
     let alerts = seen.alerts.take();
     let streams = outcome.streams.iter().flatten();
     let output = streams.map(|stream| stream.total).sum();
+    let last = outcome.streams.as_ref();
+    let last = last.map_or([None; 2], |streams| {
+        streams.each_ref().map(|stream| stream.last)
+    });
     let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
     let published = turnkey_report::published(&outcome.published);
     let mut report = build(outcome, request, settled, clock, seen)?;
@@ -177,6 +181,7 @@ pub fn finish(
         allowed: policy.network.allow.clone(),
         passages,
         output,
+        last,
         unwritten,
     })
 }

@@ -94,7 +94,7 @@ pub use environment::CallerEnvironment;
 pub use event_sink::RunObserver;
 pub use object::object;
 pub use open_files::make_room as make_room_for_files;
-pub use relay::{Sink, standard_error, standard_output};
+pub use relay::{LastPiece, Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
 pub use run::{FinishedRun, RunPlace, RunRequest, enter, run};
 pub use settle::{SettledPolicy, plan};

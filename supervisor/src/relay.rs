@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fchmod};
@@ -54,6 +55,27 @@ pub struct RelayedStream {
     pub total: u64,
     /// The reason why the caller did not get all of them.
     pub cut_off: Option<io::Error>,
+    /// The last of them; `None` for a stream that nothing was written to.
+    pub last: Option<LastPiece>,
+}
+
+/// The end of what a program wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct LastPiece {
+    /// The time when it came.
+    pub at: Instant,
+    /// True when it ends within a line.
+    pub leaves_line_open: bool,
+}
+
+impl LastPiece {
+    /// True when a program has left a line open on its standard error; `together`, on whichever of its outputs came last, because both go
+    /// to one place.
+    pub fn of_both([output, error]: [Option<LastPiece>; 2], together: bool) -> bool {
+        let other = output.filter(|_| together);
+        let last = other.into_iter().chain(error).max_by_key(|piece| piece.at);
+        last.is_some_and(|piece| piece.leaves_line_open)
+    }
 }
 
 /// The relays of one run.
@@ -269,6 +291,12 @@ impl StreamRelay {
                 told = true;
             }
             relayed.total += allowed.len() as u64;
+            if let Some(byte) = allowed.last() {
+                relayed.last = Some(LastPiece {
+                    at: Instant::now(),
+                    leaves_line_open: *byte != b'\n',
+                });
+            }
             let room = self.keep.saturating_sub(relayed.kept.len());
             let kept = &allowed[..allowed.len().min(room)];
             relayed.kept.extend_from_slice(kept);

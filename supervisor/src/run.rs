@@ -19,7 +19,9 @@ use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
 use crate::monitor_handle::MonitorHandle;
 use crate::prepare::{ReadyJail, prepare};
-use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
+use crate::relay::{
+    self, LastPiece, RelayedStream, Sink, StreamRelays, standard_error, standard_output,
+};
 use crate::service::{ServedCaller, UserFile};
 use crate::settle::SettledPolicy;
 use crate::sinkhole::{self, Authority};
@@ -157,6 +159,8 @@ pub struct FinishedRun {
     pub passages: Vec<Passage>,
     /// Bytes on both of the program's outputs.
     pub output: u64,
+    /// The end of standard output and of standard error.
+    pub last: [Option<LastPiece>; 2],
     /// The reason why not every event could be written.
     pub unwritten: Option<anyhow::Error>,
 }

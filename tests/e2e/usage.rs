@@ -1,7 +1,9 @@
 //! Bad input: a clear error that names the place and the fix, status 125, nothing left behind.
 
+use std::process::Command;
+
 use turnkey_expectations::expected;
-use turnkey_tests::{Ran, Run, binary};
+use turnkey_tests::{Ran, Run, binary, scratch};
 
 expected!(
     not_on[ORDINARY_6_12],
@@ -53,7 +55,7 @@ fn a_bad_size_names_its_flag() {
 
 #[test]
 fn a_missing_command_is_usage() {
-    let output = std::process::Command::new(turnkey_tests::binary())
+    let output = Command::new(turnkey_tests::binary())
         .arg("run")
         .output()
         .unwrap();
@@ -63,7 +65,7 @@ fn a_missing_command_is_usage() {
 
 #[test]
 fn an_unknown_flag_is_usage() {
-    let output = std::process::Command::new(turnkey_tests::binary())
+    let output = Command::new(turnkey_tests::binary())
         .args(["run", "--memori", "1G", "--", "true"])
         .output()
         .unwrap();
@@ -89,7 +91,7 @@ fn the_whole_host_is_no_working_directory() {
 fn a_report_that_cannot_be_written_is_known_before_the_run() {
     let run = Run::new();
     let binary = turnkey_tests::binary();
-    let output = std::process::Command::new(binary)
+    let output = Command::new(binary)
         .args([
             "run",
             "--report",
@@ -116,7 +118,7 @@ fn an_unprivileged_caller_is_told_what_is_missing() {
     .unwrap();
     let copy = run.path().join("turnkey");
     std::fs::copy(turnkey_tests::binary(), &copy).unwrap();
-    let output = std::process::Command::new("setpriv")
+    let output = Command::new("setpriv")
         .args([
             "--reuid",
             "65534",
@@ -140,7 +142,7 @@ fn an_unprivileged_caller_is_told_what_is_missing() {
 }
 
 fn turnkey(words: &[&str]) -> std::process::Output {
-    let mut command = std::process::Command::new(turnkey_tests::binary());
+    let mut command = Command::new(turnkey_tests::binary());
     command
         .args(words)
         .output()
@@ -150,7 +152,7 @@ fn turnkey(words: &[&str]) -> std::process::Output {
 #[test]
 fn the_command_needs_no_dashes_before_it() {
     let directory = turnkey_tests::scratch();
-    let output = std::process::Command::new(turnkey_tests::binary())
+    let output = Command::new(turnkey_tests::binary())
         .args([
             "run",
             "-q",
@@ -259,7 +261,7 @@ fn too_few_open_files_are_told() {
     let run = |limit: u32, how: &str| {
         let turnkey = binary().display().to_string();
         let line = format!("ulimit -n {limit}; exec {turnkey} run --quiet {how} -- true");
-        let mut command = std::process::Command::new("sh");
+        let mut command = Command::new("sh");
         let output = command.args(["-c", &line]).output().expect("a shell");
         (
             output.status,
@@ -294,4 +296,29 @@ fn who_needs_a_host_is_told_to_allow_it_by_its_name() {
             .contains("to allow    --allow example.org:PORT ("),
         "by the name that was asked for, where no port was typed",
     );
+}
+
+#[test]
+fn turnkeys_words_begin_a_line_of_their_own() {
+    let told = |script: &str, redirected: &str| {
+        let empty = scratch();
+        let line = format!("\"$0\" run -- sh -c '{script}' {redirected}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).arg(binary());
+        let output = command.current_dir(empty.path()).output();
+        let output = output.expect("a shell");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    for (script, redirected, begins) in [
+        ("printf x >&2", "", "x\nturnkey: "),
+        ("echo x >&2", "", "x\nturnkey: "),
+        // Elsewhere than turnkey's words: the caller gets what the program wrote, and no more.
+        ("printf x", "", "xturnkey: "),
+        ("printf x", "2>&1", "x\nturnkey: "),
+        ("printf x; sleep 0.1; echo y >&2", "2>&1", "xy\nturnkey: "),
+    ] {
+        let told = told(script, redirected);
+        assert!(told.starts_with(begins), "{script} {redirected}: {told:?}");
+    }
 }

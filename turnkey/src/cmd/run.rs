@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use nix::sys::stat::{FileStat, fstat};
 use turnkey_facts::Event;
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
@@ -20,8 +21,8 @@ use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{
-    FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter,
-    standard_error, standard_output,
+    FinishedRun, LastPiece, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink,
+    enter, standard_error, standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -137,7 +138,7 @@ pub fn under(
     let written = write(&done.report, report_file);
 
     let colour = colour::wanted(arguments.colour, &std::io::stderr());
-    tell_story(&done.report, arguments.quiet, colour);
+    tell_story(&done, arguments.quiet, colour);
     let unwritten = done.unwritten.take();
     require_written(&done.report, unwritten.into_iter().chain(written.err()))?;
     Ok(done)
@@ -273,7 +274,8 @@ impl RunObserver for CallerTerminal<'_> {
 }
 
 /// Tells the report; why nothing ran, and what an export lacks, even to those who want to hear nothing.
-pub fn tell_story(report: &Report, quiet: bool, colour: bool) {
+pub fn tell_story(done: &FinishedRun, quiet: bool, colour: bool) {
+    let report = &done.report;
     let mut text = Vec::new();
     // Into memory, which does not fail.
     if quiet && report.error.is_none() {
@@ -287,5 +289,16 @@ pub fn tell_story(report: &Report, quiet: bool, colour: bool) {
         None if quiet && report.error.is_none() => Ok(()),
         _ => turnkey_report::terminal::story(report, &mut text, colour),
     };
+    // Its words begin a line of their own, whatever the program left.
+    if !text.is_empty() && LastPiece::of_both(done.last, go_to_one_place()) {
+        text.insert(0, b'\n');
+    }
     output::text(&String::from_utf8_lossy(&text));
+}
+
+/// True when standard output and standard error are one file, pipe or terminal.
+fn go_to_one_place() -> bool {
+    let place = |stat: FileStat| (stat.st_dev, stat.st_ino);
+    let [output, error] = [fstat(std::io::stdout()), fstat(std::io::stderr())];
+    matches!((output.map(place), error.map(place)), (Ok(one), Ok(other)) if one == other)
 }

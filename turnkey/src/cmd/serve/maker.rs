@@ -531,7 +531,7 @@ fn listen_to(caller: &CallerLine, own: Pid) {
 fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnvironment) {
     let stream = std::io::stderr();
     let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
-    run::tell_story(&done.report, arguments.quiet, colour);
+    run::tell_story(done, arguments.quiet, colour);
 }
 
 /// The report in memory that nobody changes any more.
