@@ -18,6 +18,7 @@ mod crowd;
 mod descriptors;
 mod exchanged;
 mod export;
+mod flat;
 mod follow;
 mod lifetime;
 mod lingering;
