@@ -63,8 +63,13 @@ pub fn is_loader(exe: &[u8]) -> bool {
     LOADERS.iter().any(|loader| name.starts_with(loader))
 }
 
-/// True when an installer of packages acts, or a program that it has started.
+/// True when an installer of packages acts.
 pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    state.process(&act.event.task).is_some_and(is_installer)
+}
+
+/// True when an installer of packages acts, or a program that it has started, such as what builds a package: that runs the package's own code.
+pub fn is_installed_by(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     state.ancestry(&act.event.task).any(is_installer)
 }
 

@@ -13,7 +13,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
-use super::interpreter::installs;
+use super::interpreter::{installs, is_installed_by};
 use super::path_classes::{PIPELINE, is_in_any};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step, Verb};
@@ -126,7 +126,7 @@ impl Detector for Persistence {
         if is_in_any(path, THROWN_AWAY) {
             return;
         }
-        if path.ends_with(b".pth") && (installs(act, state) || state.made_environment_of(path)) {
+        if path.ends_with(b".pth") && is_of_an_installation(path, act, state) {
             return;
         }
         // Who begins a project writes what it runs, too.
@@ -146,6 +146,15 @@ fn lends_its_owner(mode: u32) -> bool {
     const SET_USER_ID: u32 = 0o4000;
     const EXECUTABLE: u32 = 0o111;
     mode & SET_USER_ID != 0 && mode & EXECUTABLE != 0
+}
+
+/// True for a `.pth` file that an installer of Python packages writes, for one of an environment that the run made, and for the list of packages
+/// that are used where they are developed, which what pip has them built by writes.
+fn is_of_an_installation(path: &[u8], act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let is_list = base_name(path) == b"easy-install.pth";
+    installs(act, state)
+        || state.made_environment_of(path)
+        || is_list && is_installed_by(act, state)
 }
 
 /// The directory of a repository's hooks.
