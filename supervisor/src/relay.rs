@@ -172,7 +172,12 @@ impl StreamRelays {
             StreamRelays::Pipes(pipes) => pipes.finish(),
             StreamRelays::Terminal(relay) => {
                 let shown = relay.proxy.map(TerminalProxy::finish);
-                [shown.unwrap_or_default(), RelayedStream::default()]
+                let shown = RelayedStream {
+                    // The caller's was given back at the beginning of a line.
+                    last: None,
+                    ..shown.unwrap_or_default()
+                };
+                [shown, RelayedStream::default()]
             }
         }
     }

@@ -69,10 +69,17 @@ fn lines(file: &Path) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
-/// The report's rows without what is known at the end alone: how often, and by which names.
+/// The report's rows without what is known at the end alone: how often, by which names, and that the host has nothing to show at a path.
 fn rows(report: &Value) -> Vec<Value> {
     let rows = report["violations"].as_array().expect("a list");
-    rows.iter().map(without_counts).collect()
+    let mut rows: Vec<Value> = rows.iter().map(without_counts).collect();
+    for row in &mut rows {
+        let advice = row["advice"].as_str().unwrap_or_default();
+        row["advice"] = advice
+            .replacen("no flag shows it: this host has no ", "--read ", 1)
+            .into();
+    }
+    rows
 }
 
 fn without_counts(row: &Value) -> Value {
