@@ -59,7 +59,7 @@ impl Detector for Histories {
         let mut paths = paths.into_iter().flatten();
         // Git's is deleted or moved away: whoever writes to it anew may be git of another name.
         let is_list = |path: &[u8]| {
-            let is_gits = is_of_a_repository(path) && !state.made(path);
+            let is_gits = repository_of(path).is_some_and(|one| !state.made_directory(one));
             state.traits(path).history || is_gits && matches!(act.what, Operation::Changed { .. })
         };
         let Some(path) = paths.find(|path| is_list(path)) else {
@@ -76,9 +76,26 @@ impl Detector for Histories {
     }
 }
 
-/// True for the list of all that was done in a repository of git: gitrepository-layout(5).
-fn is_of_a_repository(path: &[u8]) -> bool {
-    path.ends_with(b"/.git/logs/HEAD")
+/// The directory of git's whose list of all that was done this is: gitrepository-layout(5). Git makes the list with an open that says nothing of
+/// whether it was there.
+fn repository_of(path: &[u8]) -> Option<&[u8]> {
+    let directory = path.strip_suffix(b"/logs/HEAD")?;
+    directory.ends_with(b"/.git").then_some(directory)
+}
+
+/// True for an interpreter that was given nothing to run: somebody talks to it.
+fn is_talked_to(argv: &[Vec<u8>]) -> bool {
+    /// Options of shells that take the next word.
+    const TAKE: &[&[u8]] = &[b"-O", b"+O", b"-o", b"+o", b"--rcfile", b"--init-file"];
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next() {
+        if TAKE.contains(&&word[..]) {
+            words.next();
+        } else if brings_text(word) || !word.starts_with(b"-") {
+            return false;
+        }
+    }
+    true
 }
 
 /// True for an option behind which an interpreter is given its text (`-c`, `-lc`, `-e`, `-pe`, `--eval`), rather than how it is to talk
@@ -95,12 +112,11 @@ fn brings_text(word: &[u8]) -> bool {
 
 /// True for an interpreter that a person talks to, and for the client that a list is called by: `psql` of `.psql_history`.
 pub fn keeps(process: &ObservedProcess, path: &[u8]) -> bool {
-    if is_of_a_repository(path) {
+    if repository_of(path).is_some() {
         return base_name(&process.exe).starts_with(b"git");
     }
     if is_interpreter(&process.exe) {
-        let mut words = process.argv.iter().skip(1);
-        return process.script.is_none() && !words.any(|word| brings_text(word));
+        return process.script.is_none() && is_talked_to(&process.argv);
     }
     let name = base_name(path);
     let name = name.strip_prefix(b".").unwrap_or(name);

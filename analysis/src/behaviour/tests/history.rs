@@ -72,6 +72,8 @@ fn a_list_is_written_by_what_it_is_of() {
         &["bash", "-c", "> .bash_history"][..],
         &["bash", "-lc", "> .bash_history"],
         &["python3", "-c", "open('.bash_history', 'w')"],
+        &["python3", "clean.py"],
+        &["bash", "-x", "clean.sh", "-i"],
         &["node", "--eval", "0"],
     ] {
         names(
@@ -101,6 +103,9 @@ fn whoever_deletes_the_list_of_a_repository_impairs_a_defence() {
     let list = "/workspace/.git/logs/HEAD";
     names(
         |story| {
+            // With `O_CREAT`, as git appends to it.
+            story.exec(11, "/usr/bin/git", &["git", "reset", "--hard"]);
+            story.wants_answered(11, list, 0o2101, 13);
             story.exec(P, "/usr/bin/rm", &["rm", "-rf", ".git/logs"]);
             story.deletes(P, list);
         },
@@ -110,6 +115,7 @@ fn whoever_deletes_the_list_of_a_repository_impairs_a_defence() {
         story.exec(P, "/usr/bin/git", &["git", "reflog", "expire", "--all"]);
         story.deletes(P, list);
         // Its own.
+        story.changed(11, AttemptKind::Open, "/workspace/x/.git", 0);
         story.writes(11, "/workspace/x/.git/logs/HEAD");
         story.exec(12, "/usr/bin/rm", &["rm", "-rf", "x"]);
         story.deletes(12, "/workspace/x/.git/logs/HEAD");

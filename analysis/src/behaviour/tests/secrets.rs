@@ -264,8 +264,10 @@ fn lists_of_what_was_typed_are_read_by_who_keeps_them() {
         story.wants(P, path, 0);
         story.found()
     };
-    let found = of(&["python3", "-c", "x"], "/workspace/.bash_history");
-    assert_eq!(found, [(Behaviour::CredentialAccess, 1)]);
+    for argv in [&["python3", "-c", "x"][..], &["python3", "x.py"]] {
+        let found = of(argv, "/workspace/.bash_history");
+        assert_eq!(found, [(Behaviour::CredentialAccess, 1)], "{argv:?}");
+    }
     for argv in [&["bash", "-i"][..], &["bash"]] {
         assert_eq!(of(argv, "/workspace/.bash_history"), [], "{argv:?}");
     }
