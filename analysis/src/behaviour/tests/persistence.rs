@@ -268,6 +268,18 @@ fn reading_them_samples_of_git_and_an_installer_are_none() {
             "/workspace/.local/lib/python3.11/site-packages/easy-install.pth",
         );
     });
+    // The package's own code runs there, too.
+    names(
+        |story| {
+            let argv = &["python3", "-m", "pip", "install", "x"];
+            story.exec(11, "/usr/bin/python3.11", argv);
+            story.fork(11, 12);
+            let argv = &["python3", "setup.py", "develop"];
+            story.exec(12, "/usr/bin/python3.11", argv);
+            story.writes(12, "/workspace/.local/lib/python3.11/site-packages/x.pth");
+        },
+        Behaviour::Persistence,
+    );
 }
 
 /// Both names of a rename start where the program is, which is told of the old one.
