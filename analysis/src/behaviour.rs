@@ -32,6 +32,7 @@ mod ransom;
 mod scan;
 mod settings;
 mod shell;
+mod stores;
 mod system;
 mod tunnel;
 
@@ -153,6 +154,7 @@ impl BehaviourEngine {
             state: ProcessState::new(policy.network.mode),
             detectors: vec![
                 Box::new(credential::Credentials::new(policy)),
+                Box::new(stores::Stores::default()),
                 Box::new(discovery::Discovery::default()),
                 Box::new(shell::ReverseShell::default()),
                 Box::new(download::Download::default()),

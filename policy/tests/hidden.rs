@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use turnkey_policy::{
-    Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, Severity, decide, load,
+    Attempt, AttemptKind, Glob, HostPath, OpenAccess, Overrides, Policy, Severity, decide, load,
 };
 
 const NOTICE: &str = r#"
@@ -69,6 +69,17 @@ fn a_place_around_the_pattern_is_silent_though_the_pattern_is_narrower() {
     let policy = showing(&["/var"]);
     assert_eq!(decided(&policy, "/var/log/nginx/access"), None);
     assert_eq!(decided(&policy, "/srv/a"), Some("notice"));
+}
+
+#[test]
+fn what_is_spoken_of_all_the_same_is_told_though_it_is_shown() {
+    let mut policy = showing(&["/srv/web"]);
+    let spoken = Glob::parse("/srv/web/bin/*").ok();
+    let notice = policy.rules.iter_mut().find(|rule| rule.id == "notice");
+    notice.expect("it is there").spoken = spoken;
+    assert_eq!(decided(&policy, "/srv/web/bin/x"), Some("notice"));
+    assert_eq!(decided(&policy, "/srv/web/bin/x/y"), None);
+    assert_eq!(decided(&policy, "/srv/web/lib"), None);
 }
 
 #[test]

@@ -47,20 +47,27 @@ const OWN: [&str; 8] = [
     "/node_modules",
 ];
 
+/// Shown places of which the kernel tells what is not there all the same: the directory that has the programs, and that no PATH lacks, as what is
+/// in another one is looked for here, too; and where a home has what applications keep, as who looks for that first opens nothing.
+const SPOKEN: &str = "{/usr/bin/*,/workspace/.*,/workspace/.{config,local/share}/**}";
+
 /// Has the kernel tell of calls that only ask about a path which the profile does not show: stat(2), access(2) and their
 /// relatives are no events otherwise. Programs ask about thousands of paths that are not there, beside those that are, as
-/// on `PATH` and where modules are imported from: the directories of these are shown, and nothing is told of them. Nor is
-/// anything where no rule is about such calls, and the kernel does not look at them at all.
+/// on `PATH` and where modules are imported from: the directories of these are shown, and nothing is told of them, but for a few
+/// ([`SPOKEN`]): a shell looks for a command by stat(2), and starts nothing that is not there. Nor is
+/// anything told where no rule is about such calls, and the kernel does not look at them at all.
 pub fn ask(policy: &mut Policy) {
     let mut rules = policy.rules.iter();
-    let (true, Ok(path)) = (
+    let (true, Ok(path), Ok(spoken)) = (
         rules.any(|rule| rule.on.contains(&AttemptKind::Stat)),
         Glob::parse("/?**"),
+        Glob::parse(SPOKEN),
     ) else {
         return;
     };
     let rule = Rule {
         path: vec![path],
+        spoken: Some(spoken),
         hidden: true,
         yields: true,
         advice: true,

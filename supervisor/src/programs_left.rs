@@ -1,8 +1,6 @@
 //! Programs of the caller's PATH that a program which failed was to start, and that the jail does not have: a toolchain brings in
 //! what the command itself needs, and nothing for what a shell, make or npm starts in its turn.
 
-mod commands;
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +18,7 @@ use crate::toolchain::{self, CallerPaths};
 const MOST: usize = 2;
 /// Names that are looked up at most.
 const NAMES: usize = 256;
-/// The answer of shells, make(1) and env(1) to a name that no directory of PATH has.
+/// The code of a shell, or the copy of itself that was to become a command, for a name that no directory of PATH has: sh(1p).
 const NOT_FOUND: u8 = 127;
 
 /// Notes them.
@@ -42,23 +40,23 @@ fn search_path(policy: &Policy) -> &str {
     set.map_or(DEFAULT_PATH, String::as_str)
 }
 
-/// Names that were looked up in vain: those that execve(2) was given, and commands of shells that found no program. A shell looks
-/// for a file by stat(2), of which nobody is told.
+/// Names that were looked up in vain: those that execve(2) was given; and those that stat(2) was asked about, as a shell does that runs
+/// a command, where one ended as it does without it.
 fn names(report: &Report, path: &str) -> BTreeSet<String> {
     let directories: Vec<&Path> = path.split(':').map(Path::new).collect();
+    let mut processes = report.processes.iter();
+    let is_missed = processes.any(|process| process.exit == Some(Exit::Code(NOT_FOUND)));
     let tried = report.file_operations.iter().filter(|row| {
-        row.errno.as_deref() == Some("ENOENT") && row.access.contains(&FileAccess::Execute)
+        let looks = row.access.contains(&FileAccess::Stat) && is_missed;
+        row.errno.as_deref() == Some("ENOENT")
+            && (looks || row.access.contains(&FileAccess::Execute))
     });
     let tried = tried.filter_map(|row| {
         let path = Path::new(row.path.as_deref()?);
         let is_searched = directories.contains(&path.parent()?);
         Some(path.file_name()?.to_str()?.to_owned()).filter(|_| is_searched)
     });
-    let unfound = report.processes.iter();
-    let unfound = unfound.filter(|process| process.exit == Some(Exit::Code(NOT_FOUND)));
-    let commands = unfound.filter_map(|process| commands::text(&process.argv));
-    let commands = commands.flat_map(commands::in_text);
-    tried.chain(commands).take(NAMES).collect()
+    tried.take(NAMES).collect()
 }
 
 /// True when a directory of the jail's PATH has it.

@@ -1,5 +1,6 @@
 //! Real programs, and what the whole of their acts is called; near misses, and that nothing is.
 
+mod in_vain;
 mod overwritten;
 
 use std::io::{Read as _, Write as _};
@@ -512,13 +513,10 @@ fn looking_around_is_named_in_every_language() {
 
 #[test]
 fn a_grave_course_of_acts_is_told_before_what_was_merely_noticed() {
-    let program = "import os\nfor act in (lambda: os.setuid(0), lambda: os.unlink('/usr/bin/env')):\n    try: act()\n    except OSError: pass";
+    let program = "import os\nfor act in (lambda: open('/etc/motd').close(), lambda: os.unlink('/usr/bin/env')):\n    try: act()\n    except OSError: pass";
     let ran = Run::new().python(program);
     let at = |words: &str| ran.stderr.find(words);
-    let (less, named) = (
-        at("turnkey: blocked: calling setuid"),
-        at("turnkey: system-change "),
-    );
+    let (less, named) = (at("(low, T1082)"), at("turnkey: system-change "));
     ran.expect(less.is_some() && named.is_some(), "both are told");
     ran.expect(named < less, "the grave one first");
 }

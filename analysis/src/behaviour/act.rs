@@ -25,6 +25,8 @@ mod flag {
 const STREAM: u32 = 1;
 /// The port of name servers.
 const NAME_SERVER: u16 = 53;
+/// The code with which a shell ends, or the copy of itself that was to become a command, when there is no such program: sh(1p).
+const NOT_FOUND: i32 = 127;
 /// `EINPROGRESS`: connect(2) of a socket that does not wait.
 const IN_PROGRESS: i32 = 115;
 
@@ -71,6 +73,8 @@ pub enum Operation<'e> {
     /// A file or directory of this name, which is not there, was to be watched: inotify_add_watch(2). Whether one that is there is
     /// watched is told under a rule of its own alone.
     WatchedInVain(Cow<'e, [u8]>),
+    /// A file of this name, which is not there, was asked about by another of these calls.
+    LookedForInVain(Cow<'e, [u8]>),
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
         /// The address.
@@ -197,6 +201,10 @@ impl<'e> ObservedAct<'e> {
                 script: raw.as_deref().filter(|_| *script).map(absolute),
                 argv,
             },
+            Kind::Exit { status } if *status == NOT_FOUND << 8 => match state.sought(&event.task) {
+                Some(path) => Operation::Execution(Cow::Owned(path.to_vec())),
+                None => Operation::Other,
+            },
             Kind::ExecAttempt { raw, errno } if *errno != 0 || event.decision.is_some() => {
                 Operation::Execution(path_of(raw))
             }
@@ -287,6 +295,7 @@ fn looked(object: &Raw, call: NamingCall, outcome: ActOutcome) -> Operation<'_> 
     match outcome {
         ActOutcome::Refused if asks_to_write(call) => Operation::MayNotWrite(path_of(object)),
         ActOutcome::Absent if is_watch(call) => Operation::WatchedInVain(path_of(object)),
+        ActOutcome::Absent => Operation::LookedForInVain(path_of(object)),
         _ => Operation::Other,
     }
 }

@@ -91,6 +91,7 @@ const KEPT: &[&str] = &[
     ".gnupg",
     ".kube",
     ".mozilla",
+    ".mozilla/firefox",
     ".password-store",
     ".ssh",
     ".electrum/wallets",
@@ -99,6 +100,10 @@ const KEPT: &[&str] = &[
     ".config/gcloud",
     ".config/google-chrome",
     ".config/chromium",
+    "etc/NetworkManager/system-connections",
+    "etc/openvpn",
+    "etc/wireguard",
+    "etc/wpa_supplicant",
 ];
 /// keyctl(2): `KEYCTL_SEARCH` and `KEYCTL_READ`. The others make keys and sessions of the caller's own.
 const SEARCHES: [u64; 2] = [10, 11];

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnkey_policy::Behaviour;
 
 use super::act::{ActOutcome, ObservedAct, Operation};
+use super::interpreter::is_shell;
 use super::interpreter::{installs, is_interpreter};
 use super::process_state::{ProcessState, base_name};
-use super::shell::{is_shell, waits_for_orders};
+use super::shell::waits_for_orders;
 use super::{Detector, EXECUTED, Sighting, Step};
 
 /// Files that are remembered.

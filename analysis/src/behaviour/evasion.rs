@@ -1,7 +1,8 @@
-//! Evasion: a program deleted its own file or script; or two different files were looked at that tell a
+//! Evasion: a program deleted its own file or script, or had it deleted; or two different files were looked at that tell a
 //! jail or a virtual machine; or the run waited, doing nothing, serving nobody and calling nobody, until the clock ended it.
 //!
-//! A look at one such file is what a library does that counts CPUs.
+//! A look at one such file is what a library does that counts CPUs. A script that is overwritten so that nobody can read it again is
+//! defence impairment.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,14 @@ use turnkey_policy::{AttemptKind, Behaviour};
 use super::accounts::is_installed;
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::is_interpreter;
+use super::mass::shreds;
 use super::process_state::{ObservedProcess, ProcessState};
-use super::{Detector, End, Sighting, Step};
+use super::{Detector, End, Sighting, Step, Verb};
+
+const SHREDDED: Verb = (
+    "shredded the script that it is: ",
+    "tried to shred the script that it is: ",
+);
 
 /// Different files that make a search.
 const PROBES: usize = 2;
@@ -39,16 +46,18 @@ impl Detector for Evasion {
                 path,
                 outcome: ActOutcome::Done,
                 ..
-            } => {
-                let own = state.process(&act.event.task).is_some_and(|process| {
-                    process.exe == **path
-                        || process.script.as_deref() == Some(&**path)
-                        || runs(process, path)
-                });
-                if own {
-                    let step = Step::from_event(act.event, &[b"deleted itself: ", path]);
-                    tell(Sighting::new(Behaviour::Evasion, vec![step]));
-                }
+            } if is_own(act, path, state) => {
+                let step = Step::from_event(act.event, &[b"deleted itself: ", path]);
+                tell(Sighting::new(Behaviour::Evasion, vec![step]));
+            }
+            Operation::Opened(opened)
+                if opened.writes
+                    && opened.outcome.is_attempt()
+                    && shreds(act, state)
+                    && is_own(act, &opened.path, state) =>
+            {
+                let step = Step::by_outcome(act, SHREDDED, &[&opened.path]);
+                tell(Sighting::new(Behaviour::DefenseImpairment, vec![step]));
             }
             Operation::Opened(opened)
                 if !self.told
@@ -78,6 +87,14 @@ impl Detector for Evasion {
             ));
         }
     }
+}
+
+/// True for the file or script that the process which acts runs, or one that it comes from.
+fn is_own(act: &ObservedAct<'_>, path: &[u8], state: &ProcessState) -> bool {
+    let mut line = state.ancestry(&act.event.task);
+    line.any(|process| {
+        process.exe == *path || process.script.as_deref() == Some(path) || runs(process, path)
+    })
 }
 
 /// True for an installed program that looks at each process, the first among them, as ps(1) and pgrep(1) do.

@@ -1,7 +1,7 @@
 //! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached; and fork bombs, which are refused
-//! tasks again and again, or fork generation after generation of the same program until none is left, or a crowd of them lives.
+//! tasks again and again, or fork generation after generation of the same program until none is left, or branch in many places at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::Behaviour;
 
@@ -40,8 +40,11 @@ const GENERATIONS: usize = 3;
 /// Processes of so late a generation that live at once: a script may nest one deeply, which ends before the next begins.
 const TOGETHER: usize = 4;
 
-/// So many of them are a fork bomb although no task was refused yet.
-const CROWD: usize = 16;
+/// Copies of a program that have two copies of their own each, and live at once: so many are a fork bomb although no task was refused yet.
+/// A function of a shell that calls itself has as many generations as it has steps, and each has one child that it waits for.
+const BRANCHES: usize = 6;
+/// Late processes, and copies with copies, that are remembered.
+const REMEMBERED: usize = 256;
 
 /// Remembers the most generations of forks without a program between them, and how many of the late ones lived at once.
 #[derive(Debug, Default)]
@@ -49,6 +52,9 @@ pub struct Exhaustion {
     generations: usize,
     late: BTreeSet<(u32, u64)>,
     together: usize,
+    /// The copies that live of each copy.
+    copies: BTreeMap<(u32, u64), BTreeSet<(u32, u64)>>,
+    branches: usize,
 }
 
 impl Detector for Exhaustion {
@@ -68,13 +74,26 @@ impl Detector for Exhaustion {
                 let parent = state.process(task);
                 let generation = parent.map_or(0, |parent| parent.generations) + 1;
                 self.generations = self.generations.max(generation);
-                if generation >= GENERATIONS && self.late.len() < CROWD {
-                    self.late.insert((child_pid, child_start_ns));
+                let child = (child_pid, child_start_ns);
+                if generation >= GENERATIONS && self.late.len() < REMEMBERED {
+                    self.late.insert(child);
                     self.together = self.together.max(self.late.len());
+                }
+                if generation > 1 && self.copies.len() < REMEMBERED {
+                    let parent = (task.pid, task.start_ns);
+                    self.copies.entry(parent).or_default().insert(child);
+                    let branches = self.copies.values().filter(|copies| copies.len() > 1);
+                    self.branches = self.branches.max(branches.count());
                 }
             }
             Kind::Exec { .. } | Kind::Exit { .. } => {
-                self.late.remove(&(task.pid, task.start_ns));
+                let key = (task.pid, task.start_ns);
+                self.late.remove(&key);
+                self.copies.remove(&key);
+                let parent = state.process(task).and_then(|process| process.parent);
+                if let Some(copies) = parent.and_then(|parent| self.copies.get_mut(&parent)) {
+                    copies.remove(&key);
+                }
             }
             _ => {}
         }
@@ -93,12 +112,13 @@ impl Detector for Exhaustion {
         let grown = grown.filter(|_| self.together >= TOGETHER);
         let grown =
             grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
-        let crowd = (self.together >= CROWD).then(|| {
+        let tree = (self.branches >= BRANCHES).then(|| {
             format!(
-                "tasks: {CROWD} lived at once behind {GENERATIONS} generations of forks or more"
+                "tasks: {BRANCHES} copies of a program had two copies each at once, in the {}th generation of forks at most",
+                self.generations
             )
         });
-        if let Some(words) = end.bombed.clone().or(grown).or(crowd) {
+        if let Some(words) = end.bombed.clone().or(grown).or(tree) {
             tell(Sighting::new(
                 Behaviour::ForkBomb,
                 vec![Step::of_run(words)],

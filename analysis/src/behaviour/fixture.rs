@@ -28,6 +28,8 @@ pub struct Story {
     now: u64,
     /// True when the jail was to die.
     pub dies: bool,
+    /// The name of the tasks that act.
+    pub comm: &'static str,
 }
 
 impl Story {
@@ -41,6 +43,7 @@ impl Story {
             seq: 0,
             now: 100 * SECOND,
             dies: false,
+            comm: "story",
         }
     }
 
@@ -52,7 +55,10 @@ impl Story {
             time_ns: self.now,
             last_ns: self.now,
             repeated: 0,
-            task: task(pid),
+            task: Task {
+                comm: self.comm.into(),
+                ..task(pid)
+            },
             kind,
             decision: None,
         };
@@ -92,6 +98,17 @@ impl Story {
 
     pub fn ends(&mut self, pid: u32) -> &mut Self {
         self.tell(pid, Kind::Exit { status: 0 })
+    }
+
+    /// Ends as a shell does that finds no such command, or the copy of it that was to become the command.
+    pub fn finds_nothing(&mut self, pid: u32) -> &mut Self {
+        self.tell(pid, Kind::Exit { status: 127 << 8 })
+    }
+
+    /// Asks about a file that is not there: newfstatat(2).
+    pub fn looks_for(&mut self, pid: u32, path: &str) -> &mut Self {
+        let on = turnkey_policy::AttemptKind::Stat;
+        self.calls_on(pid, on, (262, [0; 6]), (path, 2))
     }
 
     pub fn reads(&mut self, pid: u32, path: &str) -> &mut Self {

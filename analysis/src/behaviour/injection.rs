@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use turnkey_policy::{AttemptKind, Behaviour, WORKSPACE};
 
-use super::act::{ActOutcome, ObservedAct, Opened, Operation};
-use super::interpreter::installs;
+use super::accounts::is_installed;
+use super::act::{ObservedAct, Opened, Operation};
+use super::interpreter::{installs, is_interpreter};
 use super::path_classes::is_system;
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, End, OPENED, Sighting, Step, Verb};
@@ -125,7 +126,7 @@ impl Detector for Injection {
                 {
                     first_open(act, opened, &program, tell);
                 }
-                memory(act, opened, tell);
+                memory(act, opened, state, tell);
                 self.write(act, opened, state, tell);
             }
             Operation::Changed {
@@ -174,13 +175,35 @@ fn first_open(
     }
 }
 
-/// An open of another process's memory, proc_pid_mem(5), also of one that is refused.
-fn memory(act: &ObservedAct<'_>, opened: &Opened<'_>, tell: &mut dyn FnMut(Sighting)) {
-    let is_tried = matches!(opened.outcome, ActOutcome::Done | ActOutcome::Refused);
-    let own = act.event.task.jail_pid;
-    let Some(other) = memory_of(&opened.path).filter(|other| is_tried && *other != own) else {
+/// Files of proc(5) about what a process has in its memory, and where: for those who look for it in there.
+const ABOUT_MEMORY: &[&[u8]] = &[b"environ", b"maps", b"pagemap", b"smaps"];
+
+/// An open of another process's memory, proc_pid_mem(5), also of one that is refused; or of what is said of it, by no program of the
+/// system and of a process that is none of the run.
+fn memory(
+    act: &ObservedAct<'_>,
+    opened: &Opened<'_>,
+    state: &ProcessState,
+    tell: &mut dyn FnMut(Sighting),
+) {
+    let Some((other, file)) = memory_of(&opened.path).filter(|_| opened.outcome.is_attempt())
+    else {
         return;
     };
+    if other == act.event.task.jail_pid {
+        return;
+    }
+    if file != b"mem" {
+        let is_known = i32::try_from(other).is_ok_and(|number| state.has_had(number));
+        let process = state.process(&act.event.task);
+        let is_tool = process.is_none_or(|one| is_installed(&one.exe) && !is_interpreter(&one.exe));
+        if is_known || is_tool || !opened.reads {
+            return;
+        }
+        let step = Step::by_outcome(act, OPENED, &[&opened.path]);
+        tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
+        return;
+    }
     let (behaviour, verb) = if opened.writes {
         (Behaviour::Injection, "write")
     } else {
@@ -191,13 +214,16 @@ fn memory(act: &ObservedAct<'_>, opened: &Opened<'_>, tell: &mut dyn FnMut(Sight
     tell(Sighting::new(behaviour, vec![step]));
 }
 
-/// The process whose memory a path of procfs is.
-fn memory_of(path: &[u8]) -> Option<u32> {
+/// The process whose memory a path of procfs is about, and the name of the file.
+fn memory_of(path: &[u8]) -> Option<(u32, &[u8])> {
     let rest = path.strip_prefix(b"/proc/")?;
     let mut parts = rest.split(|byte| *byte == b'/');
     let process = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
     let rest: Vec<&[u8]> = parts.collect();
-    matches!(rest[..], [b"mem"] | [b"task", _, b"mem"]).then_some(process)
+    let ([file] | [b"task", _, file]) = rest[..] else {
+        return None;
+    };
+    (file == b"mem" || ABOUT_MEMORY.contains(&file)).then_some((process, file))
 }
 
 const WROTE_INTO: Verb = ("wrote into ", "tried to write into ");

@@ -10,6 +10,11 @@ const INTERPRETERS: &[&str] = &[
     "perl", "php", "pwsh", "pypy", "python", "ruby", "sh", "tclsh", "tcsh", "zsh",
 ];
 
+/// Shells, which people type to.
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "csh", "tcsh", "fish",
+];
+
 /// The dynamic loader runs a program that it is given: ld.so(8).
 const LOADERS: &[&[u8]] = &[b"ld-linux", b"ld-musl", b"ld.so"];
 
@@ -45,6 +50,12 @@ const INSTALLERS: &[&str] = &[
     "yarn",
     "yum",
 ];
+
+/// True when a program is a shell.
+pub fn is_shell(path: &[u8]) -> bool {
+    let name = base_name(path);
+    SHELLS.iter().any(|shell| shell.as_bytes() == name)
+}
 
 /// True for a program that runs what it is given by name: `python3.11`, `sh`, the dynamic loader.
 pub fn is_interpreter(exe: &[u8]) -> bool {

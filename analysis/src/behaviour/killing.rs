@@ -4,13 +4,15 @@
 //! `kill` with the number of a process is what scripts do with their own children, and some name them: a name that one of the run's own
 //! processes has, and none that the caller comes from, means that one. Nobody in a jail has
 //! started its init, and who goes through the list of processes comes to it first. Several numbers that no process of the run ever had
-//! are those of others.
+//! are those of others. So is a list of processes that xargs(1) hands to kill, where the run has no work of its own that it may mean: a
+//! script that starts a server finds it again in this way.
 
 use std::collections::BTreeSet;
 
 use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
+use super::interpreter::is_shell;
 use super::process_state::{ObservedProcess, ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
@@ -35,6 +37,14 @@ const OWN: &[&[u8]] = &[
     b"--list",
 ];
 
+/// Programs that list processes, by what they are told or all.
+const LISTERS: &[&[u8]] = &[b"pgrep", b"pidof", b"ps"];
+/// Programs that choose among the lines of a list.
+const CHOOSERS: &[&[u8]] = &[
+    b"awk", b"cat", b"cut", b"egrep", b"gawk", b"grep", b"head", b"mawk", b"sed", b"sort", b"tail",
+    b"tr", b"uniq", b"wc", b"xargs",
+];
+
 /// Numbers that no process of the run had, and that are one search: a file may keep the number of a process of long ago, or of two.
 const STRANGERS: usize = 3;
 
@@ -42,6 +52,10 @@ const STRANGERS: usize = 3;
 #[derive(Debug, Default)]
 pub struct Killing {
     strangers: BTreeSet<i32>,
+    /// True when processes were listed, and not the run's own.
+    listed: bool,
+    /// The start of kill by xargs(1).
+    handed: Option<Step>,
 }
 
 impl Detector for Killing {
@@ -51,6 +65,9 @@ impl Detector for Killing {
         state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
+        if let Operation::Executed { argv, .. } = &act.what {
+            self.hand_over(act, argv, state, tell);
+        }
         let what = match &act.what {
             Operation::Executed { file, argv, .. }
                 if ends_others(&file.path, argv) && !means_own(act, argv, state) =>
@@ -78,6 +95,29 @@ impl Detector for Killing {
 }
 
 impl Killing {
+    /// Takes in a program: a list of processes that xargs(1) hands to kill, whichever of the two is started first.
+    fn hand_over(
+        &mut self,
+        act: &ObservedAct<'_>,
+        argv: &[Vec<u8>],
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let name = argv.first().map_or(&[][..], |name| base_name(name));
+        if LISTERS.contains(&name) {
+            let is_own = argv.iter().skip(1).any(|one| OWN.contains(&&one[..]));
+            self.listed |= !is_own && !works(act, state);
+        } else if name == b"xargs" && argv.iter().skip(1).any(|one| base_name(one) == b"kill") {
+            let step = Step::from_event(act.event, &[b"ran ", &argv.join(&b' ')]);
+            self.handed.get_or_insert(step);
+        }
+        if self.listed
+            && let Some(step) = self.handed.take()
+        {
+            tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
+        }
+    }
+
     /// True when so many numbers were signalled that this is no look for a process of the run's own.
     fn is_search(&mut self, number: i32, state: &ProcessState) -> bool {
         if number <= INIT || self.strangers.len() >= STRANGERS || state.has_had(number) {
@@ -85,6 +125,15 @@ impl Killing {
         }
         self.strangers.insert(number) && self.strangers.len() == STRANGERS
     }
+}
+
+/// True when the run has a process besides the one that acts, those that it comes from, and those that list and choose.
+fn works(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let mut others = state.others(&act.event.task);
+    others.any(|one| {
+        let name = base_name(&one.exe);
+        !is_shell(&one.exe) && !LISTERS.contains(&name) && !CHOOSERS.contains(&name)
+    })
 }
 
 fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {

@@ -1,7 +1,7 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
-//! or six or more were given a new name by appending the same suffix, whatever their class, unless it is a usual one, as `.bak`; or three were shredded; or six of
-//! three classes have one content in the end, or none; or the repository of a version control that was there is taken apart.
+//! or six or more were given a new name by appending the same suffix, whatever their class, unless it is a usual one, as `.bak`; or three were shredded; or six
+//! were overwritten and then deleted; or six of three classes have one content in the end, or none; or the repository of a version control that was there is taken apart.
 //!
 //! Whether an overwritten file still says what it said is known in the end, and only a profile that has the jail killed for a mass change
 //! cannot wait for it. A formatter overwrites many files of one class, and of several where it leaves their words. What builds make again (`target`, `node_modules`,
@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use turnkey_policy::{AttemptKind, Behaviour, BehaviourResponse, Policy};
+use turnkey_policy::{AttemptKind, Behaviour, BehaviourResponse, Policy, WORKSPACE};
 
 use super::accounts::is_installed;
 use super::act::{ActOutcome, ObservedAct, Operation};
@@ -24,6 +24,8 @@ const CLASSES: usize = 3;
 const RENAMED: usize = 6;
 /// Files that a program overwrites so that nobody can bring them back.
 const SHREDDED: usize = 3;
+/// Files that are overwritten and then deleted: of what they said nothing can be brought back.
+const WIPED: usize = 6;
 /// Files of different classes that all have one content in the end.
 const LEVELLED: usize = 6;
 /// Files without which a directory is no repository any more, and what the directory is called: gitrepository-layout(5), and Mercurial's.
@@ -118,9 +120,17 @@ pub(super) const OTHERS: &str = "files of other kinds";
 /// Repositories that are told of.
 const REPOSITORIES_TOLD: usize = 64;
 const TOOK_APART: Verb = ("deleted the repository ", "tried to delete the repository ");
+const TOOK_ALL: Verb = (
+    "deleted the workspace as a whole: ",
+    "tried to delete the workspace as a whole: ",
+);
 const SHREDDED_ONE: Verb = (
     "shredded the third file: ",
     "tried to shred the third file: ",
+);
+const WIPED_ONE: Verb = (
+    "overwrote and then deleted the sixth file: ",
+    "overwrote and then tried to delete the sixth file: ",
 );
 const RENAMED_ONE: Verb = (
     "renamed the sixth file to end in ",
@@ -205,6 +215,9 @@ pub struct MassChange {
     was_told: bool,
     suffixes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     shredded: BTreeSet<Vec<u8>>,
+    /// Files that were there and were overwritten, and those of them that were deleted afterwards.
+    overwritten: BTreeSet<Vec<u8>>,
+    wiped: BTreeSet<Vec<u8>>,
     /// Files that were given another name, and what each was called at first.
     renamed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Files that were opened for writing. Which of them were there is known in the end.
@@ -221,10 +234,20 @@ impl Detector for MassChange {
         tell: &mut dyn FnMut(Sighting),
     ) {
         self.take_apart(act, state, tell);
+        take_all(act, tell);
         match &act.what {
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && opened.done() && self.written.len() < FILES {
                     self.written.insert(opened.path.to_vec());
+                }
+                if opened.writes
+                    && opened.done()
+                    && !opened.appends
+                    && !state.made(&opened.path)
+                    && self.overwritten.len() < FILES
+                    && !matches!(class(&opened.path), "objects" | OTHERS)
+                {
+                    self.overwritten.insert(opened.path.to_vec());
                 }
                 if opened.writes && !state.made(&opened.path) && shreds(act, state) {
                     self.shred(act, &opened.path, tell);
@@ -250,7 +273,10 @@ impl Detector for MassChange {
                 && !keeps_versions(act, state) =>
             {
                 match (on, new) {
-                    (AttemptKind::Unlink, _) => self.lose(act, (path, *outcome), DELETED, tell),
+                    (AttemptKind::Unlink, _) => {
+                        self.wipe(act, path, tell);
+                        self.lose(act, (path, *outcome), DELETED, tell);
+                    }
                     (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),
                     _ => {}
                 }
@@ -394,6 +420,17 @@ impl MassChange {
         }
     }
 
+    fn wipe(&mut self, act: &ObservedAct<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        if self.wiped.len() < WIPED
+            && self.overwritten.contains(path)
+            && self.wiped.insert(path.to_vec())
+            && self.wiped.len() == WIPED
+        {
+            let steps = vec![Step::by_outcome(act, WIPED_ONE, &[path])];
+            tell(Sighting::new(Behaviour::MassChange, steps));
+        }
+    }
+
     fn rename(
         &mut self,
         act: &ObservedAct<'_>,
@@ -443,7 +480,22 @@ fn keeps_versions(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     })
 }
 
-fn shreds(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+/// Tells of an attempt to delete the workspace itself: rmdir(2) of it comes last, when all that is in it is gone or to go.
+fn take_all(act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+    if let Operation::Changed {
+        on: AttemptKind::Unlink,
+        path,
+        ..
+    } = &act.what
+        && **path == *WORKSPACE.as_bytes()
+    {
+        let step = Step::by_outcome(act, TOOK_ALL, &[path]);
+        tell(Sighting::new(Behaviour::MassChange, vec![step]));
+    }
+}
+
+/// True for a program that only overwrites files so that nobody can bring them back.
+pub(super) fn shreds(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     let process = state.process(&act.event.task);
     process.is_some_and(|process| SHREDDERS.contains(&base_name(&process.exe)))
 }

@@ -59,13 +59,14 @@ pub const SECRETS: &[(&str, &[&str])] = &[
             "/etc/ssl/private/*",
         ],
     ),
+    ("accounts at Amazon", &["**/.aws/credentials"]),
     (
-        "cloud accounts",
-        &[
-            "**/.aws/credentials",
-            "**/.azure/{accessTokens.json,msal_token_cache*}",
-            "**/.config/gcloud/{*.db,*.json,legacy_credentials/*/*}",
-        ],
+        "accounts at Microsoft",
+        &["**/.azure/{accessTokens.json,msal_token_cache*}"],
+    ),
+    (
+        "accounts at Google",
+        &["**/.config/gcloud/{*.db,*.json,legacy_credentials/*/*}"],
     ),
     (
         "clusters and registries",
@@ -88,6 +89,16 @@ pub const SECRETS: &[(&str, &[&str])] = &[
         &["**/.pypirc", "**/.cargo/credentials{,.toml}"],
     ),
     ("databases", &["**/.pgpass"]),
+    (
+        "networks",
+        &[
+            "/etc/NetworkManager/system-connections/*",
+            "/etc/{wireguard,wpa_supplicant}/*.conf",
+            "/etc/openvpn/**.key",
+            "/etc/ipsec.secrets",
+            "/etc/ppp/{chap,pap}-secrets",
+        ],
+    ),
     (
         "vaults",
         &["**/.vault-token", "**/*.kdbx", "**/.password-store/*.gpg"],

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use turnkey_policy::{AttemptKind, NetworkMode};
 
 use super::act::{ActOutcome, ObservedAct, Operation};
-use super::interpreter;
+use super::interpreter::{self, is_shell};
 use super::path_classes::{PathClasses, Traits, is_in_any};
 use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
@@ -51,6 +51,8 @@ pub struct ObservedProcess {
     pub generations: usize,
     /// The C library in it has looked up where names come from, as it does before it opens a list of them.
     pub asks_names: bool,
+    /// The program that a shell has looked for last, and that is not there.
+    sought: Option<Vec<u8>>,
 }
 
 /// The processes by their id and start, and the files that they made.
@@ -95,6 +97,12 @@ impl ProcessState {
     /// The facts known of the process that acts.
     pub fn process(&self, task: &Task) -> Option<&ObservedProcess> {
         self.processes.get(&(task.pid, task.start_ns))
+    }
+
+    /// The program that a shell has looked for last, in vain; `None` for another process than a shell.
+    pub fn sought(&self, task: &Task) -> Option<&[u8]> {
+        let process = self.process(task)?;
+        process.sought.as_deref()
     }
 
     /// The remembered processes that are neither the one that acts nor one that it comes from.
@@ -242,6 +250,7 @@ impl ProcessState {
             process.script = script.as_deref().map(<[u8]>::to_vec);
             process.argv = argv.to_vec();
             process.asks_names = false;
+            process.sought = None;
             process.lists_processes = false;
             process.generations = 0;
         }
@@ -255,6 +264,12 @@ impl ProcessState {
                 let key = (act.event.task.pid, act.event.task.start_ns);
                 if let Some(process) = self.entry(key) {
                     process.asks_names = true;
+                }
+            }
+            Operation::LookedForInVain(path) if is_in_any(path, TOOLS) => {
+                let key = (act.event.task.pid, act.event.task.start_ns);
+                if let Some(process) = self.entry(key).filter(|one| is_shell(&one.exe)) {
+                    process.sought = Some(path.to_vec());
                 }
             }
             Operation::Opened(opened) if opened.done() && &*opened.path == b"/proc" => {

@@ -201,6 +201,37 @@ const DEVICES: &[&[u8]] = &[
     b"/dev/video",
 ];
 
+/// The beginnings of names that tasks of the kernel have, and no file can: what acts under one has given it to itself, by prctl(2).
+const OF_THE_KERNEL: &[&str] = &[
+    "[",
+    "cpuhp/",
+    "idle_inject/",
+    "irq/",
+    "jbd2/",
+    "ksoftirqd/",
+    "kworker/",
+    "migration/",
+    "rcuc/",
+    "rcuop/",
+];
+
+/// Programs that every machine runs, and who looks at a list of processes looks past.
+const OF_SERVICES: &[&str] = &[
+    "agetty",
+    "cron",
+    "crond",
+    "dbus-daemon",
+    "dockerd",
+    "init",
+    "rsyslogd",
+    "sshd",
+    "systemd",
+];
+/// The beginning of the names of others.
+const OF_SYSTEMD: &str = "systemd-";
+/// The bytes of a task's name that the kernel keeps: `TASK_COMM_LEN` less the end.
+const COMM: usize = 15;
+
 /// Programs that were told of: each once, as a search of PATH comes to it again.
 #[derive(Debug, Default)]
 pub struct Purposes {
@@ -214,6 +245,19 @@ impl Detector for Purposes {
         state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
+        let comm = &act.event.task.comm;
+        let kernel = name_of_the_kernel(comm).map(|name| (name, "of the kernel"));
+        let service =
+            || name_of_a_service(act, state).map(|name| (name, "a service of the system"));
+        // A thread beside the first may be called as its work is.
+        let is_first = act.event.task.tid == act.event.task.pid;
+        if let Some((name, whose)) = kernel.or_else(service).filter(|_| is_first)
+            && self.told.insert(name)
+        {
+            let words: [&[u8]; 3] = [comm, b" is how it calls itself, as if ", whose.as_bytes()];
+            let step = Step::from_event(act.event, &words);
+            tell(Sighting::new(Behaviour::DefenseImpairment, vec![step]));
+        }
         let (behaviour, step) = match &act.what {
             Operation::Executed { file, argv, .. } => {
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
@@ -313,6 +357,32 @@ fn purpose(name: &[u8], words: &[Vec<u8>]) -> Option<Behaviour> {
 fn is_of_the_kernel(name: &[u8]) -> bool {
     let named = |name: &[u8]| name.len() > 2 && name.starts_with(b"[") && name.ends_with(b"]");
     named(name) || named(base_name(name))
+}
+
+/// The beginning of a task's own name that those of the kernel's have: `[` is test(1), which has nothing behind it.
+fn name_of_the_kernel(comm: &[u8]) -> Option<&'static str> {
+    let mut names = OF_THE_KERNEL.iter();
+    let is_begun = |name: &&&str| comm.starts_with(name.as_bytes()) && comm.len() > name.len();
+    names.find(is_begun).copied()
+}
+
+/// The name of a service of every machine that a task has and neither its program nor its script: it has given it to itself, by prctl(2).
+fn name_of_a_service(act: &ObservedAct<'_>, state: &ProcessState) -> Option<&'static str> {
+    let comm = &act.event.task.comm;
+    let mut names = OF_SERVICES.iter();
+    let name = match comm.strip_prefix(OF_SYSTEMD.as_bytes()) {
+        Some(_) => OF_SYSTEMD,
+        None => *names.find(|name| name.as_bytes() == comm)?,
+    };
+    let process = state.process(&act.event.task)?;
+    let has_it = |path: &[u8]| {
+        let name = base_name(path);
+        name.starts_with(comm) && (name.len() == comm.len() || comm.len() == COMM)
+    };
+    let called = process.argv.first().map(|name| &name[..]);
+    let mut names = [Some(&process.exe[..]), process.script.as_deref(), called].into_iter();
+    let is_its = names.any(|name| name.is_some_and(has_it));
+    (!is_its).then_some(name)
 }
 
 /// True for `sysctl kernel.x=1`, which needs no `-w`.

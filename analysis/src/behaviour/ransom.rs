@@ -5,6 +5,10 @@
 //!
 //! So do files that were there, under whatever names, when their content was one with a structure and is like random bytes in the end.
 //!
+//! And files of known classes that are gone from a directory in which as many new ones are, with other names and one ending of no class.
+//!
+//! And those that are deleted beside a note whose name makes a demand.
+//!
 //! And those that are deleted once a program was started that locks files with a password or a key: into one archive, as `zip -e` does.
 //!
 //! Packers and rotations (`x.gz`, `x.bak`, `x.1`) replace files, too, by endings that say so.
@@ -28,14 +32,18 @@ const MANY_SCRAMBLED: usize = 12;
 const SCRAMBLED: &[u8] = b"/";
 /// The mark of files that are gone after a program locked some; no ending has it.
 const LOCKED: &[u8] = b"//";
+/// The mark of those that have others in their places.
+const EXCHANGED: &[u8] = b"///";
+/// The mark of those that are gone beside a demand.
+const DEMANDED: &[u8] = b"////";
 /// Files that are remembered.
 const FILES: usize = 4096;
 
 /// Endings by which packers, editors and compilers say what they did.
 const USUAL: &[&str] = &[
-    "7z", "asc", "backup", "bak", "br", "bz2", "d", "gz", "link", "lock", "log", "lz", "lz4",
-    "lzma", "map", "md5", "min", "new", "o", "old", "orig", "out", "part", "pyc", "rej", "sha1",
-    "sha256", "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
+    "7z", "asc", "backup", "bak", "br", "bz2", "d", "gz", "link", "log", "lz", "lz4", "lzma",
+    "map", "md5", "min", "new", "o", "old", "orig", "out", "part", "pyc", "rej", "sha1", "sha256",
+    "sig", "swp", "tar", "tmp", "txt", "xz", "zip", "zst",
 ];
 
 /// Programs that encrypt files, each with a word that says so; `None` for those that do nothing else. A word is an option, its beginning,
@@ -55,6 +63,9 @@ const LOCKS: &[(&str, Option<&[&str]>)] = &[
     ("zip", Some(&["-P", "-e", "--password", "--encrypt"])),
 ];
 
+/// Programs of those that take the letters of several options behind one dash.
+const CLUSTERS: &[&str] = &["gpg", "gpg2", "zip"];
+
 /// Words in the name of a note to whoever misses the files.
 const NOTE: &[&str] = &[
     "bitcoin", "decrypt", "pay_", "ransom", "recover", "restore", "unlock", "readme", "read_me",
@@ -62,6 +73,9 @@ const NOTE: &[&str] = &[
 
 /// Words of such a name that nobody else has a use for.
 const DEMANDS: &[&str] = &["bitcoin", "decrypt", "pay_", "ransom", "recover", "unlock"];
+
+/// Names of files in one directory.
+type Names = BTreeSet<Vec<u8>>;
 
 /// The copies that were made, and the files that are gone.
 #[derive(Debug, Default)]
@@ -72,6 +86,10 @@ pub struct Ransom {
     /// The note, where its name says what it is.
     demand: Option<Vec<u8>>,
     told: BTreeSet<Vec<u8>>,
+    /// By directory, the files of known classes that are gone from it.
+    lost_from: BTreeMap<Vec<u8>, Names>,
+    /// By directory and ending of no class, the files that the run made there.
+    made_in: BTreeMap<(Vec<u8>, Vec<u8>), Names>,
     /// The program that locked something, in words, and the files that were there and are gone since.
     locked: Option<(Vec<u8>, BTreeSet<Vec<u8>>)>,
 }
@@ -92,10 +110,13 @@ impl Detector for Ransom {
                 {
                     self.demand = Some(base_name(&opened.path).to_vec());
                 }
-                if let Some((file, ending)) = unusual(&opened.path)
-                    && (state.made(file) || state.found(file))
-                {
-                    self.copied(file, ending, false);
+                if let Some((file, ending)) = unusual(&opened.path) {
+                    if state.made(file) || state.found(file) {
+                        self.copied(file, ending, false);
+                    }
+                    if opened.creates && !state.found(&opened.path) {
+                        self.makes(&opened.path, ending);
+                    }
                 }
             }
             Operation::Changed {
@@ -107,6 +128,9 @@ impl Detector for Ransom {
             } if outcome.is_attempt() => match unusual(new) {
                 Some((file, ending)) if file == &path[..] => self.copied(file, ending, true),
                 ending => {
+                    if let Some((_, ending)) = ending.filter(|_| state.made(path)) {
+                        self.makes(new, ending);
+                    }
                     self.gone(path);
                     if let Some((name, ending)) = ending
                         && is_scrambled(path, (name, new))
@@ -133,6 +157,8 @@ impl Detector for Ransom {
         }
         self.look(act, tell);
         self.look_for_lost(act, tell);
+        self.look_for_exchanged(act, tell);
+        self.look_for_demand(act, tell);
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
@@ -180,14 +206,63 @@ impl Ransom {
         }
     }
 
-    /// Remembers a file that was there and is deleted after others were locked.
+    /// Remembers a file that the run made, and that has an ending of no class.
+    fn makes(&mut self, file: &[u8], ending: &[u8]) {
+        let known: usize = self.made_in.values().map(BTreeSet::len).sum();
+        if known < FILES {
+            let place = (directory_of(file).to_vec(), ending.to_vec());
+            let files = self.made_in.entry(place).or_default();
+            files.insert(base_name(file).to_vec());
+        }
+    }
+
+    /// Tells of files that were there and have others in their places, of which nobody can say which is whose.
+    fn look_for_exchanged(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+        let enough = if self.has_note { WITH_NOTE } else { MANY };
+        let exchanged = self.made_in.iter().find_map(|((directory, ending), made)| {
+            let lost = self.lost_from.get(directory)?;
+            let is_other = |name: &&Vec<u8>| !lost.iter().any(|old| has_stem(name, old));
+            let others = made.iter().filter(is_other).count();
+            (lost.len() >= enough && others >= lost.len()).then(|| (ending.clone(), lost.len()))
+        });
+        let Some((ending, count)) = exchanged else {
+            return;
+        };
+        if self.told.insert([EXCHANGED, &ending].concat()) {
+            let all = format!(
+                "deleted {count} files beside as many new ones under other names that end in ."
+            );
+            let step = Step::from_event(act.event, &[all.as_bytes(), &ending]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        }
+    }
+
+    /// Remembers a file that was there and is deleted; after others were locked, and beside new ones.
     fn lose(&mut self, file: &[u8], state: &ProcessState) {
+        let known: usize = self.lost_from.values().map(BTreeSet::len).sum();
+        if known < FILES && counts(file) && class(file) != OTHERS && !state.made(file) {
+            let files = self.lost_from.entry(directory_of(file).to_vec());
+            files.or_default().insert(base_name(file).to_vec());
+        }
         if let Some((_, lost)) = &mut self.locked
             && lost.len() < FILES
             && counts(file)
             && !state.made(file)
         {
             lost.insert(file.to_vec());
+        }
+    }
+
+    /// Tells of files that were there and are deleted, beside a note that makes a demand: wherever their copies are.
+    fn look_for_demand(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+        let lost: usize = self.lost_from.values().map(BTreeSet::len).sum();
+        let Some(note) = self.demand.as_ref().filter(|_| lost >= WITH_NOTE) else {
+            return;
+        };
+        if self.told.insert(DEMANDED.to_vec()) {
+            let all = format!("deleted {lost} files beside ");
+            let step = Step::from_event(act.event, &[all.as_bytes(), note]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
         }
     }
 
@@ -234,16 +309,15 @@ fn locks(exe: &[u8], argv: &[Vec<u8>]) -> Option<Vec<u8>> {
     let called = argv.first().map_or(exe, |name| &name[..]);
     let words = argv.get(1..).unwrap_or_default();
     let mut known = LOCKS.iter();
-    let (_, by) = known.find(|(name, _)| name.as_bytes() == base_name(called))?;
+    let (name, by) = known.find(|(name, _)| name.as_bytes() == base_name(called))?;
+    let is_said = |word: &[u8], one: &[u8]| match one {
+        [b'-', letter] if *letter != b'-' && CLUSTERS.contains(name) => has_letter(word, *letter),
+        [b'-', ..] => word.starts_with(one),
+        _ => word == one,
+    };
     let says = |all: &[&str]| {
         let mut words = words.iter();
-        words.any(|word| {
-            let same = |one: &&str| match one.starts_with('-') {
-                true => word.starts_with(one.as_bytes()),
-                false => word == one.as_bytes(),
-            };
-            all.iter().any(same)
-        })
+        words.any(|word| all.iter().any(|one| is_said(word, one.as_bytes())))
     };
     let unlocks = words.iter().any(|word| UNLOCKS.contains(&&word[..]))
         || words
@@ -251,6 +325,16 @@ fn locks(exe: &[u8], argv: &[Vec<u8>]) -> Option<Vec<u8>> {
             .is_some_and(|word| UNPACKS.contains(&&word[..]));
     let locks = !unlocks && by.is_none_or(says);
     locks.then(|| [base_name(called), b" ", &words.join(&b' ')].concat())
+}
+
+/// True for options of one letter each, this one among them: `-re`.
+fn has_letter(word: &[u8], letter: u8) -> bool {
+    let letters = word.strip_prefix(b"-").unwrap_or_default();
+    !letters.starts_with(b"-")
+        && letters
+            .iter()
+            .take_while(|one| one.is_ascii_alphanumeric())
+            .any(|one| *one == letter)
 }
 
 /// A path as that of another file with an unusual ending appended.
@@ -271,15 +355,21 @@ pub(super) fn is_usual(ending: &[u8]) -> bool {
     is_number || USUAL.iter().any(|usual| usual.as_bytes() == lower)
 }
 
+/// The directory of a path.
+fn directory_of(path: &[u8]) -> &[u8] {
+    &path[..path.len() - base_name(path).len()]
+}
+
+/// True when a name has that of another file in it, without its ending.
+fn has_stem(name: &[u8], old: &[u8]) -> bool {
+    let dot = old.iter().rposition(|byte| *byte == b'.');
+    let stem = dot.map_or(old, |dot| &old[..dot]);
+    name.windows(stem.len().max(1)).any(|part| part == stem)
+}
+
 /// True when a file of a known class gets another name, in which its own is no more, and an ending of no class.
 fn is_scrambled(path: &[u8], (name, new): (&[u8], &[u8])) -> bool {
-    let old = base_name(path);
-    let stem = old
-        .iter()
-        .rposition(|byte| *byte == b'.')
-        .map_or(old, |dot| &old[..dot]);
-    let mut parts = base_name(name).windows(stem.len().max(1));
-    let is_kept = parts.any(|part| part == stem);
+    let is_kept = has_stem(base_name(name), base_name(path));
     class(path) != OTHERS && class(new) == OTHERS && !is_kept
 }
 

@@ -12,13 +12,10 @@ use turnkey_policy::Behaviour;
 
 use super::act::{ObservedAct, Operation};
 use super::download::is_fetcher;
-use super::process_state::{ProcessState, base_name};
+use super::interpreter::is_shell;
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Kind;
-
-const SHELLS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "csh", "tcsh", "fish",
-];
 
 /// Programs that are remembered while they run.
 const PROGRAMS: usize = 1024;
@@ -134,12 +131,6 @@ impl ReverseShell {
             self.running.remove(&shell);
         }
     }
-}
-
-/// True when a program is a shell.
-pub fn is_shell(path: &[u8]) -> bool {
-    let name = base_name(path);
-    SHELLS.iter().any(|shell| shell.as_bytes() == name)
 }
 
 /// True when a shell with these arguments runs what it reads from its input: only options, none of

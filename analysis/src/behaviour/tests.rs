@@ -338,6 +338,36 @@ fn a_limit_that_was_reached_is_exhaustion_and_refused_tasks_are_a_fork_bomb() {
     assert_eq!(Story::new().ended(&End::default()), []);
 }
 
+/// Each copy makes two, and goes with them or before them.
+#[test]
+fn copies_that_have_copies_in_many_places_at_once_are_a_fork_bomb() {
+    let grown = |copies: u32, stays: bool| {
+        let mut story = Story::new();
+        story.fork(P, P + 1);
+        for one in 1..=copies {
+            let copy = P + one;
+            story.fork(copy, P + 2 * one).fork(copy, P + 2 * one + 1);
+            if !stays {
+                story.ends(P + 2 * one);
+            }
+        }
+        let found = story.ended(&End::default());
+        found.first().map(|found| found.behaviour)
+    };
+    assert_eq!(grown(6, true), Some(Behaviour::ForkBomb));
+    assert_eq!(grown(5, true), None);
+    // One of the two is gone before the next comes: a loop.
+    assert_eq!(grown(1, false), None);
+    let mut story = Story::new();
+    story.fork(P, P + 1);
+    for one in 0..20 {
+        let (first, second) = (100 + 2 * one, 101 + 2 * one);
+        story.fork(P + 1, first).fork(first, second + 100);
+        story.ends(second + 100).ends(first);
+    }
+    assert_eq!(story.ended(&End::default()), []);
+}
+
 /// As many as the limit lets be, each of which forks: nobody needs to go on once it is refused.
 #[test]
 fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
@@ -359,9 +389,8 @@ fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
     assert_eq!(grown(6, &end), [Behaviour::ForkBomb]);
     assert_eq!(grown(5, &end), []);
     assert_eq!(grown(9, &End::default()), []);
-    // A crowd is one before any task is refused.
-    assert_eq!(grown(17, &End::default()), []);
-    assert_eq!(grown(18, &End::default()), [Behaviour::ForkBomb]);
+    // A function of a shell that calls itself, and reads what it says.
+    assert_eq!(grown(40, &End::default()), []);
     // Shells of a start script, one in the other, which are gone when a pool of workers meets the limit.
     let mut story = Story::new();
     for _ in 0..9 {
@@ -403,6 +432,20 @@ fn removing_itself_looking_around_and_waiting_are_evasion() {
         },
         expected,
     );
+    // By a program of its own: `rm -- "$0"`.
+    let removed = |program: &'static str| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/bash", &["bash", "x.sh"]);
+            story
+                .fork(P, 11)
+                .exec(11, &format!("/usr/bin/{program}"), &[program, "x.sh"]);
+            story.reads(P, "/workspace/x.sh");
+            story.writes(11, "/workspace/x.sh");
+            story.deletes(11, "/workspace/x.sh");
+        }
+    };
+    names(removed("rm"), expected);
+    names(removed("shred"), Behaviour::DefenseImpairment);
     names(
         |story| {
             story.wants(P, "/.dockerenv", 0);

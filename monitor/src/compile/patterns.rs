@@ -16,6 +16,8 @@ pub(super) struct Patterns<'r> {
     first_of: Vec<usize>,
     /// Of what rules are silent about, which stands behind those, the index and the rule.
     silent_of: Vec<(usize, usize)>,
+    /// In the same way, of what they speak of among that.
+    spoken_of: Vec<(usize, usize)>,
     /// Pattern of the paths of memory files.
     memory: Option<Glob>,
 }
@@ -30,10 +32,15 @@ impl<'r> Patterns<'r> {
             globs.extend(rule.path.iter().filter(|_| have_path(rule)));
         }
         let mut silent_of = Vec::new();
+        let mut spoken_of = Vec::new();
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| have_path(rule)) {
             if let Some(silent) = &rule.silent {
                 silent_of.push((globs.len(), index));
                 globs.push(silent);
+            }
+            if let Some(spoken) = &rule.spoken {
+                spoken_of.push((globs.len(), index));
+                globs.push(spoken);
             }
         }
         let memory = Glob::parse(MEMORY_FILES).ok();
@@ -41,6 +48,7 @@ impl<'r> Patterns<'r> {
             globs,
             first_of,
             silent_of,
+            spoken_of,
             memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
         }
     }
@@ -63,9 +71,11 @@ impl<'r> Patterns<'r> {
 
     /// True when a candidate's rule is silent about a path that these patterns match.
     pub(super) fn is_silent(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
-        let mut silent = self.silent_of.iter();
-        candidate.pattern.is_some()
-            && silent.any(|(index, of)| *of == candidate.rule && matched.contains(index))
+        let matches = |all: &[(usize, usize)]| {
+            let mut all = all.iter();
+            all.any(|(index, of)| *of == candidate.rule && matched.contains(index))
+        };
+        candidate.pattern.is_some() && matches(&self.silent_of) && !matches(&self.spoken_of)
     }
 }
 

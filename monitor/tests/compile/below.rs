@@ -135,7 +135,7 @@ proptest! {
         rules in prop::collection::vec((any_rule(), prop::collection::vec(pattern_without_z(), 0..4)), 0..6),
         depths in prop::collection::vec(1..5_usize, 2..4),
     ) {
-        let of = |(rule, path): (Rule, Vec<Glob>)| Rule { path, silent: None, same_file: SameFile::No, flags: [].into(), ..rule };
+        let of = |(rule, path): (Rule, Vec<Glob>)| Rule { path, silent: None, spoken: None, same_file: SameFile::No, flags: [].into(), ..rule };
         let rules: Vec<Rule> = rules.into_iter().map(of).collect();
         let compiled = compile_few(&rules)?;
         let answers = compiled.to(None);

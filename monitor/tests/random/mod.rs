@@ -71,9 +71,10 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.3),
         prop::option::of(pattern()),
+        prop::option::of(pattern()),
     );
     (on, path, access, action, flags, files, more).prop_map(
-        |(on, path, access, action, flags, files, (flagged, by_file, yields, silent))| {
+        |(on, path, access, action, flags, files, (flagged, by_file, yields, silent, spoken))| {
             let by_file =
                 by_file && action != RuleAction::Allow && !on.contains(&AttemptKind::Stat);
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
@@ -94,6 +95,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                 yields,
                 // A rule that means files by themselves means them wherever they are.
                 silent: silent.filter(|_| !by_file),
+                spoken,
                 ..Rule::new("any", [], action)
             }
         },

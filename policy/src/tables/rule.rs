@@ -19,6 +19,8 @@ key_table! {
         /// what the home lacks. See [`Policy::settle_shown`](crate::Policy::settle_shown) and
         /// [`Policy::settle_home`](crate::Policy::settle_home).
         silent: Option<Glob> = None,
+        /// Of the paths where it is silent those of which it speaks all the same.
+        spoken: Option<Glob> = None,
         /// Of a rule on what is present: directories in which nothing that such rules speak of is when the run begins, at whatever depth,
         /// so that no pattern matches anything in them. See [`Policy::settle_home`](crate::Policy::settle_home).
         lacking: Vec<LackingPlace> = Vec::new(),
@@ -131,7 +133,8 @@ impl Rule {
             let rest = path.strip_prefix(place.path.as_os_str().as_bytes());
             rest.is_some_and(|rest| rest.starts_with(b"/"))
         };
-        self.silent.iter().any(|glob| glob.matches(path)) || self.lacking.iter().any(is_below)
+        let matches = |glob: &Option<Glob>| glob.iter().any(|glob| glob.matches(path));
+        matches(&self.silent) && !matches(&self.spoken) || self.lacking.iter().any(is_below)
     }
 
     /// A rule that means every attempt of these kinds, whatever it is on.

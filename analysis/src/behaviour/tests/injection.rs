@@ -219,3 +219,22 @@ fn a_program_of_a_package_that_was_there_and_is_another_now_is_injected() {
     assert!(!written(false, "/usr/bin/bash"), "a new one");
     assert!(!written(true, "/usr/bin/npm"), "an installer's work");
 }
+
+/// Of a process of the run's own, and by ps(1), it is asked every day.
+#[test]
+fn the_map_of_anothers_memory_and_its_environment_are_what_secrets_are_looked_for_in() {
+    let opens = |path: &'static str, exe: &'static str| {
+        move |story: &mut Story| {
+            story.exec(P, exe, &["x"]).fork(P, 11);
+            story.wants_answered(P, path, 0, 13);
+        }
+    };
+    let python = "/usr/bin/python3.11";
+    let expected = Behaviour::CredentialAccess;
+    names(opens("/proc/1/maps", python), expected);
+    names(opens("/proc/7/environ", "/workspace/x"), expected);
+    is_silent(opens("/proc/11/maps", python));
+    is_silent(opens("/proc/10/maps", python));
+    is_silent(opens("/proc/7/maps", "/usr/bin/lsof"));
+    is_silent(opens("/proc/7/status", python));
+}

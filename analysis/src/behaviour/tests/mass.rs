@@ -280,3 +280,78 @@ fn files_that_say_something_else_beside_a_demand_are_held_for_ransom() {
     assert_eq!(found("PAY_TO_RECOVER.txt", 2), None);
     assert_eq!(found("README.md", 3), None, "a program writes one");
 }
+
+/// Contents are gone twice then.
+#[test]
+fn six_files_that_are_overwritten_and_then_deleted_are_a_mass_change() {
+    let wiped = |files: usize, ending: &'static str, deleted: bool| {
+        move |story: &mut Story| {
+            let path = |number: usize| format!("/workspace/photos/{number}.{ending}");
+            for number in 0..files {
+                story.reads(P, &path(number));
+                story.writes(P, &path(number));
+                if deleted {
+                    story.deletes(P, &path(number));
+                }
+            }
+        }
+    };
+    let expected = Behaviour::MassChange;
+    names(wiped(6, "jpg", true), expected);
+    is_silent(wiped(5, "jpg", true));
+    is_silent(wiped(6, "jpg", false));
+    // What a compiler makes again.
+    is_silent(wiped(6, "o", true));
+}
+
+/// Copies under names that tell nothing, with one ending that nothing opens, in the place of what was there.
+#[test]
+fn files_that_are_gone_beside_as_many_new_ones_of_other_names_are_held_for_ransom() {
+    let exchanged = |files: usize, name: fn(usize) -> String, ending: &'static str| {
+        move |story: &mut Story| {
+            for number in 0..files {
+                let old = format!("/workspace/d/report{number}.txt");
+                let work = format!("{old}.tmp");
+                story.reads(P, &old).writes(P, &work);
+                let new = format!("/workspace/d/{}.{ending}", name(number));
+                story.renames(P, &work, &new).deletes(P, &old);
+            }
+        }
+    };
+    let random = |number: usize| format!("{:08x}", 0x1234_5678 ^ (number * 0x0101_0101));
+    names(exchanged(6, random, "crypt"), Behaviour::MassChange);
+    is_silent(exchanged(5, random, "crypt"));
+    // Pictures that are given the names of their contents, and what is converted keeps its name.
+    is_silent(exchanged(6, random, "txt"));
+    is_silent(exchanged(6, |number| format!("report{number}"), "npy"));
+}
+
+/// The place is not there for whoever comes next; what is in it went before.
+#[test]
+fn the_workspace_that_is_to_be_deleted_as_a_whole_is_a_mass_change() {
+    names(
+        |story| {
+            story.deletes(P, "/workspace");
+        },
+        Behaviour::MassChange,
+    );
+    is_silent(|story| {
+        story.deletes(P, "/workspace/build");
+    });
+}
+
+/// Wherever the copies are that the note speaks of.
+#[test]
+fn deletions_beside_a_demand_are_a_mass_change() {
+    let taken = |files: usize, note: &'static str| {
+        move |story: &mut Story| {
+            for number in 0..files {
+                story.deletes(P, &format!("/workspace/{number}.jpg"));
+            }
+            story.writes(P, &format!("/workspace/{note}"));
+        }
+    };
+    names(taken(3, "PAY_ME.txt"), Behaviour::MassChange);
+    is_silent(taken(2, "PAY_ME.txt"));
+    is_silent(taken(3, "README.txt"));
+}

@@ -157,3 +157,109 @@ fn signals_to_numbers_that_nobody_ever_had_are_process_killing() {
         }
     });
 }
+
+/// A list of all, or by name, behind which kill stands; whoever has work of its own may mean that.
+#[test]
+fn a_list_of_processes_that_is_handed_to_kill_is_process_killing() {
+    let pipeline = |list: &'static [&'static str], works: bool, kill: &'static str| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/bash", &["bash", "x.sh"]);
+            if works {
+                story.fork(P, 20);
+                story.exec(20, "/usr/bin/python3", &["python3", "serve.py"]);
+            }
+            for (child, argv) in [
+                (11, list),
+                (12, &["grep", "python"][..]),
+                (13, &["xargs", "-r", kill, "-9"]),
+            ] {
+                story.fork(P, child);
+                story.exec(child, &format!("/usr/bin/{}", argv[0]), argv);
+            }
+        }
+    };
+    let expected = Behaviour::ProcessKilling;
+    names(pipeline(&["ps", "aux"], false, "kill"), expected);
+    names(pipeline(&["pidof", "sshd"], false, "/bin/kill"), expected);
+    is_silent(pipeline(&["ps", "aux"], true, "kill"));
+    is_silent(pipeline(&["ps", "aux"], false, "echo"));
+    is_silent(pipeline(&["pgrep", "-P", "10"], false, "kill"));
+}
+
+/// kill may be started before what lists for it.
+#[test]
+fn a_list_is_handed_on_whichever_is_started_first() {
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/xargs", &["xargs", "kill"]);
+            story.exec(11, "/usr/bin/pgrep", &["pgrep", "sshd"]);
+        },
+        Behaviour::ProcessKilling,
+    );
+}
+
+/// A name with a slash is none that a file can have.
+#[test]
+fn a_task_that_calls_itself_as_one_of_the_kernel_does_impairs_defences() {
+    for comm in ["kworker/0:1", "[sshd]", "sshd", "systemd-journal"] {
+        let mut story = Story::new();
+        story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
+        story.comm = comm;
+        story.reads(P, "/workspace/x").reads(P, "/workspace/y");
+        assert_eq!(story.found(), [(Behaviour::DefenseImpairment, 1)], "{comm}");
+    }
+    for (comm, exe) in [
+        ("[", "/usr/bin/["),
+        ("kworker", "/workspace/kworker"),
+        ("python3", "/usr/bin/python3.11"),
+        ("worker/0", "/usr/bin/python3.11"),
+        ("sshd", "/usr/sbin/sshd"),
+        ("systemd-detect-", "/usr/bin/systemd-detect-virt"),
+    ] {
+        let mut story = Story::new();
+        story.comm = comm;
+        story.exec(P, exe, &["x"]).reads(P, "/workspace/x");
+        assert_eq!(story.found(), [], "{comm}");
+    }
+}
+
+/// A shell starts nothing that it does not find; how it ends tells that it was to.
+#[test]
+fn a_command_that_a_shell_does_not_find_is_one_that_was_to_run() {
+    let bash = |name: &'static str, ends: bool| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/bash", &["bash", "x.sh"]);
+            story.looks_for(P, &format!("/usr/bin/{name}")).fork(P, 11);
+            if ends {
+                story.finds_nothing(11);
+            }
+        }
+    };
+    names(bash("crontab", true), Behaviour::Persistence);
+    names(bash("modprobe", true), Behaviour::SystemChange);
+    names(bash("ufw", true), Behaviour::DefenseImpairment);
+    is_silent(bash("jq", true));
+    // `command -v`
+    is_silent(bash("ufw", false));
+    // One that looks by itself, and is no shell.
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/python3", &["python3", "x.py"]);
+        story.looks_for(P, "/usr/bin/crontab").finds_nothing(P);
+    });
+    // dash looks in the copy of itself, or ends with it.
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/dash", &["sh", "-c", "ufw disable"]);
+            story.looks_for(P, "/usr/bin/ufw").finds_nothing(P);
+        },
+        Behaviour::DefenseImpairment,
+    );
+    // What is found later in PATH was not sought in vain: the next program begins anew.
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/dash", &["sh", "x.sh"]);
+        story.looks_for(P, "/usr/bin/ufw").fork(P, 11);
+        story
+            .exec(11, "/usr/sbin/ufw", &["ufw", "status"])
+            .finds_nothing(11);
+    });
+}

@@ -311,12 +311,15 @@ fn files_that_are_deleted_after_a_program_locked_them_are_held_for_ransom() {
         &["7z", "a", "-psecret", "a.7z", "docs"],
         &["age", "-p", "-o", "a.age", "a.tar"],
         &["ccencrypt", "a.tar"],
+        &["zip", "-r9e", "a.zip", "docs"],
+        &["gpg", "-vc", "a.tar"],
     ] {
         assert!(of(argv, 6, false), "{argv:?}");
     }
     for argv in [
         &["zip", "-r", "a.zip", "."][..],
         &["gpg", "--verify", "a.sig"],
+        &["7z", "a", "-tzip", "a.zip", "docs"],
         &["gpg", "-d", "a.gpg"],
         &["openssl", "enc", "-d", "-des3", "-in", "a"],
         &["7z", "x", "-psecret", "a.7z"],

@@ -118,12 +118,18 @@ fn a_tool_that_takes_where_secrets_are_kept_needs_no_open() {
             );
         }
     }
-    names(
-        |story| {
-            story.exec(P, "/usr/bin/cp", &["cp", "/root/.pgpass", "x"]);
-        },
-        Behaviour::CredentialAccess,
-    );
+    for argv in [
+        &["cp", "/root/.pgpass", "x"][..],
+        &["tar", "czf", "x.tgz", "/etc/wireguard/"],
+        &["cp", "/etc/ppp/chap-secrets", "x"],
+    ] {
+        names(
+            |story| {
+                story.exec(P, "/usr/bin/any", argv);
+            },
+            Behaviour::CredentialAccess,
+        );
+    }
 }
 
 #[test]
@@ -272,4 +278,44 @@ fn lists_of_what_was_typed_are_read_by_who_keeps_them() {
         assert_eq!(of(argv, "/workspace/.bash_history"), [], "{argv:?}");
     }
     assert_eq!(of(&["psql"], "/workspace/.psql_history"), []);
+}
+
+/// A program that asks first opens nothing of what is not there.
+#[test]
+fn looking_for_what_two_applications_of_a_person_keep_is_credential_access() {
+    let looks = |exe: &'static str, paths: &'static [&'static str]| {
+        move |story: &mut Story| {
+            story.exec(P, exe, &["x", "y"]);
+            for path in paths {
+                story.looks_for(P, &format!("/workspace/{path}"));
+            }
+        }
+    };
+    let python = "/usr/bin/python3.11";
+    let expected = Behaviour::CredentialAccess;
+    let chats = &[".config/discord/Local Storage/leveldb", ".config/Slack"];
+    names(looks(python, chats), expected);
+    names(
+        looks(
+            "/usr/bin/bash",
+            &[".mozilla/firefox", ".config/chromium/Default"],
+        ),
+        expected,
+    );
+    names(
+        looks(
+            "/workspace/steal",
+            &[".bitcoin/wallet.dat", ".electrum/wallets"],
+        ),
+        expected,
+    );
+    is_silent(looks(
+        python,
+        &[".config/discord", ".config/discord/Local Storage"],
+    ));
+    is_silent(looks(python, &[".config/matplotlib", ".config/pip"]));
+    is_silent(looks(
+        "/usr/bin/firefox",
+        &[".mozilla/firefox", ".config/google-chrome"],
+    ));
 }
