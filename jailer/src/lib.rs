@@ -83,7 +83,7 @@ mod sys;
 mod tally;
 
 /// Items for the fuzzer alone; see `cargo xtask fuzz`.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing {
     pub use crate::process::proof::{ProofExpectation, ProofFacts, RouteProbes};
     pub use crate::process::wire::{

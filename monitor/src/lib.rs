@@ -65,7 +65,7 @@ pub use tier::{Available, Lack, Tier};
 pub use watching::{WatchingProgram, watching};
 
 /// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing {
     pub use crate::order::Order;
     pub use crate::wire::on_code;

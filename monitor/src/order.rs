@@ -46,7 +46,7 @@ impl Order {
     }
 
     /// Number of events that wait, and the bytes of their records.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn held(&self) -> (usize, usize) {
         (self.waiting.len(), self.bytes)
     }

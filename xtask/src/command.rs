@@ -41,9 +41,22 @@ pub fn become_it(command: &mut Command) -> Result<()> {
 }
 
 /// The cargo that runs us, or the one of the search path.
+///
+/// It gets nothing of what `cargo run` has told us of our own package: crates whose build asks for these variables, such as ring, would be
+/// built again, and all that needs them, each time that another of our programs builds, or cargo is started by hand.
 pub fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_our_own = |name: &str| OF_PACKAGE.iter().any(|own| name.starts_with(own));
+        if name.to_str().is_some_and(is_our_own) {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
+
+/// The beginnings of the variables in which cargo tells a program of its package.
+const OF_PACKAGE: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
 
 /// The path of the program of that name, in the search path or where cargo installs programs.
 pub fn find_program(name: &str) -> Option<PathBuf> {
@@ -77,6 +90,17 @@ pub fn shown(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_told_nothing_of_our_package() {
+        let cargo = cargo();
+        let mut taken = cargo.get_envs().filter(|(_, value)| value.is_none());
+        assert!(
+            std::env::var_os("CARGO_PKG_NAME").is_some(),
+            "a test has it"
+        );
+        assert!(taken.any(|(name, _)| name == "CARGO_PKG_NAME"));
+    }
 
     #[test]
     fn failure_names_the_command() {

@@ -106,8 +106,7 @@ fn work() -> PathBuf {
 /// Builds every target; their names and programs.
 fn build() -> Result<BTreeMap<String, PathBuf>> {
     let rustc = Rustc::ask()?;
-    let mut flags = vec!["--cfg=fuzzing"];
-    flags.extend(COVERAGE);
+    let mut flags = COVERAGE.to_vec();
     if rustc.has_address_sanitizer {
         flags.push("-Zsanitizer=address");
     } else {
@@ -129,19 +128,6 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
         folder().display()
     );
     Ok(targets)
-}
-
-/// The check that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
-/// linked, and the fuzzer's engine is not built.
-pub fn check() -> Command {
-    let mut check = command::cargo();
-    check
-        .args("check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir".split(' '))
-        .arg(work().join("check"))
-        .env("CARGO_ENCODED_RUSTFLAGS", "--cfg=fuzzing\x1f-Dwarnings")
-        // An engine from elsewhere, which the check does not ask for.
-        .env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
-    check
 }
 
 /// The facts about the compiler.

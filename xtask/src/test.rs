@@ -166,9 +166,10 @@ pub fn loaded_once(turnkey: &Path, inner: Command) -> Command {
         .args(inner.get_args())
         .current_dir(workspace::root());
     for (name, value) in inner.get_envs() {
-        if let Some(value) = value {
-            outer.env(name, value);
-        }
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
     }
     outer
 }

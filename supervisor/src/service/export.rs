@@ -1,7 +1,7 @@
 //! Exports of served runs. Who makes the run reads what it left, and sends it; the caller's own process writes the files. They talk over
 //! a connection of the caller's making, a record and its answer at a time.
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod receiver;
 mod record;
