@@ -168,7 +168,7 @@ impl BehaviourEngine {
                 Box::new(escape::Escape),
                 Box::new(exhaustion::Exhaustion::default()),
                 Box::new(evasion::Evasion::default()),
-                Box::new(killing::Killing::default()),
+                Box::new(killing::Killing::new(policy)),
                 Box::new(history::Histories::default()),
                 Box::new(purpose::Purposes::default()),
                 Box::new(ransom::Ransom::default()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turnkey_analysis::behaviour::{End, Found, Step};
-use turnkey_facts::{ChangedFile, ContentFate, Limit, MetLimit, Usage};
+use turnkey_facts::{Change, ChangedFile, ContentFate, Limit, MetLimit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
@@ -66,8 +66,15 @@ pub fn end(
         replaced: of_fate(ContentFate::Replaced),
         kept: of_fate(ContentFate::Kept),
         levelled: levelled(changed),
+        gone: gone(changed),
         sent: Vec::new(),
     }
+}
+
+/// The files that were there and are not any more.
+fn gone(changed: &[ChangedFile]) -> Vec<String> {
+    let gone = changed.iter().filter(|file| file.change == Change::Deleted);
+    gone.map(|file| escape(&file.path)).collect()
 }
 
 /// The most files that were there and have the same content now.

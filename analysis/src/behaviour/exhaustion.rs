@@ -30,6 +30,8 @@ pub struct End {
     pub kept: Vec<String>,
     /// The files that were there and all have one content now, or none.
     pub levelled: Vec<String>,
+    /// The files that were there and are gone.
+    pub gone: Vec<String>,
     /// The secrets that a sinkhole took, each sending in words.
     pub sent: Vec<String>,
 }
@@ -41,8 +43,11 @@ const GENERATIONS: usize = 3;
 const TOGETHER: usize = 4;
 
 /// Copies of a program that have two copies of their own each, and live at once: so many are a fork bomb although no task was refused yet.
-/// A function of a shell that calls itself has as many generations as it has steps, and each has one child that it waits for.
-const BRANCHES: usize = 6;
+/// A function of a shell that calls itself has as many generations as it has steps, and each has one child that it waits for; work that
+/// is halved four times has fourteen, and some more while each starts a program.
+const BRANCHES: usize = 32;
+/// So many are one when the program that they are copies of has ended, and waits for none of them.
+const LEFT_BRANCHES: usize = 3;
 /// Late processes, and copies with copies, that are remembered.
 const REMEMBERED: usize = 256;
 
@@ -55,6 +60,9 @@ pub struct Exhaustion {
     /// The copies that live of each copy.
     copies: BTreeMap<(u32, u64), BTreeSet<(u32, u64)>>,
     branches: usize,
+    /// True once a program has ended whose copies live, and the most that branch since.
+    is_left: bool,
+    left_branches: usize,
 }
 
 impl Detector for Exhaustion {
@@ -83,14 +91,23 @@ impl Detector for Exhaustion {
                     let parent = (task.pid, task.start_ns);
                     self.copies.entry(parent).or_default().insert(child);
                     let branches = self.copies.values().filter(|copies| copies.len() > 1);
-                    self.branches = self.branches.max(branches.count());
+                    let branches = branches.count();
+                    self.branches = self.branches.max(branches);
+                    if self.is_left {
+                        self.left_branches = self.left_branches.max(branches);
+                    }
                 }
             }
             Kind::Exec { .. } | Kind::Exit { .. } => {
                 let key = (task.pid, task.start_ns);
                 self.late.remove(&key);
                 self.copies.remove(&key);
-                let parent = state.process(task).and_then(|process| process.parent);
+                let process = state.process(task);
+                let ends = matches!(act.event.kind, Kind::Exit { .. });
+                let is_first = process.is_some_and(|process| process.generations == 0);
+                let is_of_it = |copy: &(u32, u64)| state.descends(*copy, key);
+                self.is_left |= ends && is_first && self.copies.keys().any(is_of_it);
+                let parent = process.and_then(|process| process.parent);
                 if let Some(copies) = parent.and_then(|parent| self.copies.get_mut(&parent)) {
                     copies.remove(&key);
                 }
@@ -112,11 +129,11 @@ impl Detector for Exhaustion {
         let grown = grown.filter(|_| self.together >= TOGETHER);
         let grown =
             grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
-        let tree = (self.branches >= BRANCHES).then(|| {
-            format!(
-                "tasks: {BRANCHES} copies of a program had two copies each at once, in the {}th generation of forks at most",
-                self.generations
-            )
+        let left = Some(self.left_branches).filter(|count| *count >= LEFT_BRANCHES);
+        let tree = Some(self.branches).filter(|count| *count >= BRANCHES);
+        let tree = left.or(tree).map(|count| {
+            let generations = self.generations;
+            format!("tasks: {count} copies of a program had copies of their own at once, of {generations} generations of forks")
         });
         if let Some(words) = end.bombed.clone().or(grown).or(tree) {
             tell(Sighting::new(

@@ -2,19 +2,20 @@
 //! every process was signalled at once, or the jail's init, by kill(2).
 //!
 //! `kill` with the number of a process is what scripts do with their own children, and some name them: a name that one of the run's own
-//! processes has, and none that the caller comes from, means that one. Nobody in a jail has
+//! processes has, and none that the caller comes from, means that one, and so does one that the run gives to a program at once: who starts a server
+//! anew ends the old one first. Nobody in a jail has
 //! started its init, and who goes through the list of processes comes to it first. Several numbers that no process of the run ever had
 //! are those of others. So is a list of processes that xargs(1) hands to kill, where the run has no work of its own that it may mean: a
 //! script that starts a server finds it again in this way.
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::Behaviour;
+use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
 use super::act::{ObservedAct, Operation};
 use super::interpreter::is_shell;
 use super::process_state::{ObservedProcess, ProcessState, base_name};
-use super::{Detector, Sighting, Step};
+use super::{Detector, End, Sighting, Step};
 
 const BY_NAME: &[&str] = &["pkill", "killall", "killall5", "xkill", "skill"];
 
@@ -45,6 +46,31 @@ const CHOOSERS: &[&[u8]] = &[
     b"tr", b"uniq", b"wc", b"xargs",
 ];
 
+/// Nanoseconds after which what was ended by its name is not about to be started anew.
+const RESTART: u64 = 2_000_000_000;
+/// Endings by name that wait for that.
+const MEANT: usize = 64;
+/// Options of pkill(1) and killall(1) whose value is the next word.
+const TAKE_VALUES: &[&[u8]] = &[
+    b"-u",
+    b"-U",
+    b"-G",
+    b"-t",
+    b"-r",
+    b"-F",
+    b"-y",
+    b"-o",
+    b"-s",
+    b"--euid",
+    b"--uid",
+    b"--group",
+    b"--terminal",
+    b"--runstates",
+    b"--pidfile",
+    b"--signal",
+    b"--user",
+];
+
 /// Numbers that no process of the run had, and that are one search: a file may keep the number of a process of long ago, or of two.
 const STRANGERS: usize = 3;
 
@@ -52,10 +78,26 @@ const STRANGERS: usize = 3;
 #[derive(Debug, Default)]
 pub struct Killing {
     strangers: BTreeSet<i32>,
-    /// True when processes were listed, and not the run's own.
+    /// True when processes were listed, and the run had no work of its own until then.
     listed: bool,
+    /// True when the run had some.
+    has_worked: bool,
     /// The start of kill by xargs(1).
     handed: Option<Step>,
+    /// Names by which processes were to be ended and none of the run's had, not yet told of.
+    meant: Vec<MeantNames>,
+    /// The jail is killed for it, so nothing waits.
+    kills: bool,
+}
+
+/// The names of processes that were to be ended, and may be those of the run's own from before.
+#[derive(Debug)]
+struct MeantNames {
+    names: Vec<Vec<u8>>,
+    of_lines: bool,
+    step: Step,
+    /// `CLOCK_BOOTTIME`, nanoseconds: nothing is started anew after that.
+    until: u64,
 }
 
 impl Detector for Killing {
@@ -65,14 +107,30 @@ impl Detector for Killing {
         state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
+        let now = act.event.time_ns;
+        for meant in self.meant.extract_if(.., |meant| meant.until < now) {
+            tell(Sighting::new(Behaviour::ProcessKilling, vec![meant.step]));
+        }
         if let Operation::Executed { argv, .. } = &act.what {
             self.hand_over(act, argv, state, tell);
+            self.find_meant(act, argv, state);
         }
         let what = match &act.what {
             Operation::Executed { file, argv, .. }
                 if ends_others(&file.path, argv) && !means_own(act, argv, state) =>
             {
-                [b"ran ", &argv.join(&b' ')[..]].concat()
+                let what = [b"ran ", &argv.join(&b' ')[..]].concat();
+                let names = names_of(argv);
+                if !self.kills && !names.is_empty() && self.meant.len() < MEANT {
+                    self.meant.push(MeantNames {
+                        names,
+                        of_lines: argv.iter().skip(1).any(|word| looks_at_lines(word)),
+                        step: Step::from_event(act.event, &[&what]),
+                        until: now + RESTART,
+                    });
+                    return;
+                }
+                what
             }
             Operation::Called {
                 name: name @ ("kill" | "tkill" | "tgkill"),
@@ -92,9 +150,41 @@ impl Detector for Killing {
         let step = Step::from_event(act.event, &[&what]);
         tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
     }
+
+    fn end(&mut self, _: &End, tell: &mut dyn FnMut(Sighting)) {
+        for meant in self.meant.drain(..) {
+            tell(Sighting::new(Behaviour::ProcessKilling, vec![meant.step]));
+        }
+    }
 }
 
 impl Killing {
+    /// For a run under `policy`.
+    pub fn new(policy: &Policy) -> Self {
+        Self {
+            kills: policy.response(Behaviour::ProcessKilling) == BehaviourResponse::Kill,
+            ..Self::default()
+        }
+    }
+
+    /// Forgets the names of what the run starts: one that it ended before, to start it anew.
+    fn find_meant(&mut self, act: &ObservedAct<'_>, argv: &[Vec<u8>], state: &ProcessState) {
+        let name = argv.first().map_or(&[][..], |name| base_name(name));
+        let is_by_name = BY_NAME.iter().any(|one| one.as_bytes() == name);
+        if is_by_name || LISTERS.contains(&name) || CHOOSERS.contains(&name) {
+            return;
+        }
+        if let Some(process) = state.process(&act.event.task) {
+            for meant in &mut self.meant {
+                let of_lines = meant.of_lines;
+                meant
+                    .names
+                    .retain(|name| !is_called(process, of_lines, name));
+            }
+            self.meant.retain(|meant| !meant.names.is_empty());
+        }
+    }
+
     /// Takes in a program: a list of processes that xargs(1) hands to kill, whichever of the two is started first.
     fn hand_over(
         &mut self,
@@ -106,7 +196,8 @@ impl Killing {
         let name = argv.first().map_or(&[][..], |name| base_name(name));
         if LISTERS.contains(&name) {
             let is_own = argv.iter().skip(1).any(|one| OWN.contains(&&one[..]));
-            self.listed |= !is_own && !works(act, state);
+            self.has_worked |= works(act, state);
+            self.listed |= !is_own && !self.has_worked;
         } else if name == b"xargs" && argv.iter().skip(1).any(|one| base_name(one) == b"kill") {
             let step = Step::from_event(act.event, &[b"ran ", &argv.join(&b' ')]);
             self.handed.get_or_insert(step);
@@ -146,24 +237,40 @@ fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {
 
 /// True when each name that is given is that of a process of the run, which the caller does not come from: a script's own worker.
 fn means_own(act: &ObservedAct<'_>, argv: &[Vec<u8>], state: &ProcessState) -> bool {
-    let words = argv.iter().skip(1).filter(|word| !word.starts_with(b"-"));
-    let names: Vec<Vec<u8>> = words.map(|word| plain(word)).collect();
+    let names = names_of(argv);
     let task = &act.event.task;
     let of_lines = argv.iter().skip(1).any(|word| looks_at_lines(word));
-    let is_called = |process: &ObservedProcess, name: &[u8]| {
-        let called = match (of_lines, &process.script) {
-            (true, _) => process.argv.join(&b' '),
-            (false, Some(script)) => base_name(script).to_vec(),
-            (false, None) => base_name(&process.exe).to_vec(),
-        };
-        called.windows(name.len().max(1)).any(|part| part == name)
-    };
     let is_own = |name: &Vec<u8>| {
         // The one that acts is called by all of them, and its shell may be.
         let mut above = state.ancestry(task).skip(1);
-        state.others(task).any(|one| is_called(one, name)) && !above.any(|one| is_called(one, name))
+        state.others(task).any(|one| is_called(one, of_lines, name))
+            && !above.any(|one| is_called(one, of_lines, name))
     };
     !names.is_empty() && names.iter().all(is_own)
+}
+
+/// True when a process is found by this name: by its line, where those are looked at, or else by its program or script.
+fn is_called(process: &ObservedProcess, of_lines: bool, name: &[u8]) -> bool {
+    let called = match (of_lines, &process.script) {
+        (true, _) => process.argv.join(&b' '),
+        (false, Some(script)) => base_name(script).to_vec(),
+        (false, None) => base_name(&process.exe).to_vec(),
+    };
+    called.windows(name.len().max(1)).any(|part| part == name)
+}
+
+/// The names that pkill(1) or killall(1) are given, which are no values of options.
+fn names_of(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut words = argv.iter().skip(1);
+    let mut names = Vec::new();
+    while let Some(word) = words.next() {
+        if TAKE_VALUES.contains(&&word[..]) {
+            words.next();
+        } else if !word.starts_with(b"-") {
+            names.push(plain(word));
+        }
+    }
+    names
 }
 
 /// True for an option of pkill(1) by which whole command lines are matched, and not what runs.

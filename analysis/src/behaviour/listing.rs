@@ -210,6 +210,11 @@ impl Detector for FileDiscovery {
             Operation::Opened(opened) => {
                 let path = trimmed(&opened.path);
                 self.used(who, path);
+                // A shell lists the processes, and a program of its own reads what is said of each.
+                let parent = state.process(&act.event.task).and_then(|one| one.parent);
+                if let Some(parent) = parent.filter(|_| path.starts_with(b"/proc/")) {
+                    self.used(parent, path);
+                }
                 if self.named.get(&who).is_some_and(|named| named == path) {
                     return;
                 }
@@ -255,10 +260,10 @@ impl Detector for FileDiscovery {
                     tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                 }
             }
-            Operation::Other if matches!(act.event.kind, Kind::Exit { .. }) => {
-                self.settle(who, tell)
-            }
             _ => {}
+        }
+        if matches!(act.event.kind, Kind::Exit { .. }) {
+            self.settle(who, tell);
         }
     }
 

@@ -290,6 +290,9 @@ impl Detector for MassChange {
         if !self.was_told {
             self.overwritten(&end.kept, tell);
         }
+        if self.wiped.len() < WIPED {
+            self.written_and_gone(&end.gone, tell);
+        }
         let one = "have one content now, or none";
         let told = self.written_anew(&end.levelled, LEVELLED, one, tell);
         if !told && !self.was_told {
@@ -393,6 +396,32 @@ impl MassChange {
         let step = Step::of_run(what);
         tell(Sighting::new(Behaviour::MassChange, vec![step]));
         true
+    }
+
+    /// Tells of files that were there, were written to and are gone: an open that makes what is not there tells nothing of what was.
+    fn written_and_gone(&self, gone: &[String], tell: &mut dyn FnMut(Sighting)) {
+        let is_wiped = |path: &&String| {
+            let end = [b"/", path.as_bytes()].concat();
+            !matches!(class(path.as_bytes()), "objects" | OTHERS)
+                && self.written.iter().any(|written| written.ends_with(&end))
+        };
+        let files: Vec<&String> = gone.iter().filter(is_wiped).collect();
+        if files.len() >= WIPED {
+            let shown: Vec<&str> = files
+                .iter()
+                .take(CLASSES)
+                .map(|path| path.as_str())
+                .collect();
+            let count = files.len();
+            let shown = shown.join(", ");
+            let what = format!(
+                "{count} files that were there were written to and then deleted: {shown}, …"
+            );
+            tell(Sighting::new(
+                Behaviour::MassChange,
+                vec![Step::of_run(what)],
+            ));
+        }
     }
 
     /// Tells of files that were overwritten, but for those that still say in the end what they said.

@@ -140,6 +140,13 @@ impl ProcessState {
         self.processes.values().any(|one| is_it(one) && from(one))
     }
 
+    /// True when one process comes from another; each by its id and start.
+    pub fn descends(&self, process: (u32, u64), from: (u32, u64)) -> bool {
+        let above = |key: &(u32, u64)| self.processes.get(key).and_then(|one| one.parent);
+        let mut line = std::iter::successors(above(&process), above).take(PROCESSES);
+        line.any(|key| key == from)
+    }
+
     /// True when a process of the run has, or had, this number in the jail, as far as that is remembered.
     pub fn has_had(&self, jail_pid: i32) -> bool {
         let is_first =
@@ -169,6 +176,13 @@ impl ProcessState {
     /// True when the run was seen to open this file before, and did not make it.
     pub fn found(&self, path: &[u8]) -> bool {
         self.found.contains(path) && !self.made(path)
+    }
+
+    /// True when the run was seen to open a file before whose path begins so, and did not make it.
+    pub fn found_beginning(&self, begin: &[u8]) -> bool {
+        let mut paths = self.found.range(begin.to_vec()..);
+        let mut paths = paths.by_ref().take_while(|path| path.starts_with(begin));
+        paths.any(|path| !self.made(path))
     }
 
     /// True when the run made this directory, where nothing was before, and has put nothing into it that it did not make: mkdir(2) fails

@@ -36,6 +36,10 @@ const LOCKED: &[u8] = b"//";
 const EXCHANGED: &[u8] = b"///";
 /// The mark of those that are gone beside a demand.
 const DEMANDED: &[u8] = b"////";
+/// Nanoseconds for which a name may be one in between: who renames many to names that others of them have does it in two steps.
+const IN_BETWEEN: u64 = 2_000_000_000;
+/// Files of one directory that are remembered, of those that are gone from it, and of each ending that is new there.
+const IN_ONE_PLACE: usize = 48;
 /// Files that are remembered.
 const FILES: usize = 4096;
 
@@ -82,14 +86,20 @@ type Names = BTreeSet<Vec<u8>>;
 pub struct Ransom {
     /// By ending, the files that have such a copy; true for those that are gone.
     copies: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, bool>>,
+    /// Of files that lost name and ending, by their new names, the mark and ending, and the old name.
+    scrambled: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
+    /// The time of the last of them.
+    scrambled_ns: u64,
     has_note: bool,
     /// The note, where its name says what it is.
     demand: Option<Vec<u8>>,
     told: BTreeSet<Vec<u8>>,
     /// By directory, the files of known classes that are gone from it.
     lost_from: BTreeMap<Vec<u8>, Names>,
+    lost_count: usize,
     /// By directory and ending of no class, the files that the run made there.
     made_in: BTreeMap<(Vec<u8>, Vec<u8>), Names>,
+    made_count: usize,
     /// The program that locked something, in words, and the files that were there and are gone since.
     locked: Option<(Vec<u8>, BTreeSet<Vec<u8>>)>,
 }
@@ -114,8 +124,11 @@ impl Detector for Ransom {
                     if state.made(file) || state.found(file) {
                         self.copied(file, ending, false);
                     }
-                    if opened.creates && !state.found(&opened.path) {
-                        self.makes(&opened.path, ending);
+                    if opened.creates
+                        && !state.found(&opened.path)
+                        && !is_converted(&opened.path, state)
+                    {
+                        self.makes(act, &opened.path, ending, tell);
                     }
                 }
             }
@@ -128,8 +141,16 @@ impl Detector for Ransom {
             } if outcome.is_attempt() => match unusual(new) {
                 Some((file, ending)) if file == &path[..] => self.copied(file, ending, true),
                 ending => {
-                    if let Some((_, ending)) = ending.filter(|_| state.made(path)) {
-                        self.makes(new, ending);
+                    self.uncopied(path);
+                    // A name in between.
+                    if let Some((ending, file)) = self.scrambled.remove(&path[..])
+                        && let Some(files) = self.copies.get_mut(&ending)
+                    {
+                        files.remove(&file);
+                    }
+                    let is_new = state.made(path) && !is_converted(new, state);
+                    if let Some((_, ending)) = ending.filter(|_| is_new) {
+                        self.makes(act, new, ending, tell);
                     }
                     self.gone(path);
                     if let Some((name, ending)) = ending
@@ -137,6 +158,10 @@ impl Detector for Ransom {
                     {
                         let ending = [SCRAMBLED, ending].concat();
                         self.copied(path, &ending, true);
+                        if self.scrambled.len() < FILES {
+                            self.scrambled.insert(new.to_vec(), (ending, path.to_vec()));
+                        }
+                        self.scrambled_ns = act.event.time_ns;
                     }
                 }
             },
@@ -147,7 +172,8 @@ impl Detector for Ransom {
                 ..
             } if outcome.is_attempt() => {
                 self.gone(path);
-                self.lose(path, state);
+                self.uncopied(path);
+                self.lose(act, path, state, tell);
             }
             Operation::Executed { file, argv, .. } if self.locked.is_none() => {
                 self.locked = locks(&file.path, argv).map(|words| (words, BTreeSet::new()));
@@ -157,11 +183,16 @@ impl Detector for Ransom {
         }
         self.look(act, tell);
         self.look_for_lost(act, tell);
-        self.look_for_exchanged(act, tell);
         self.look_for_demand(act, tell);
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        if let Some((_, what)) = self.replaced(None) {
+            tell(Sighting::new(
+                Behaviour::MassChange,
+                vec![Step::of_run(what)],
+            ));
+        }
         let random = (
             &end.scrambled,
             "have content like random bytes now".to_owned(),
@@ -199,6 +230,15 @@ impl Ransom {
         }
     }
 
+    /// Forgets a copy that is gone itself, or takes the place of its file: who holds files for ransom keeps the copies.
+    fn uncopied(&mut self, copy: &[u8]) {
+        if let Some((file, ending)) = unusual(copy)
+            && let Some(files) = self.copies.get_mut(ending)
+        {
+            files.remove(file);
+        }
+    }
+
     fn gone(&mut self, file: &[u8]) {
         let mut endings = self.copies.values_mut();
         if let Some(is_gone) = endings.find_map(|files| files.get_mut(file)) {
@@ -207,42 +247,79 @@ impl Ransom {
     }
 
     /// Remembers a file that the run made, and that has an ending of no class.
-    fn makes(&mut self, file: &[u8], ending: &[u8]) {
-        let known: usize = self.made_in.values().map(BTreeSet::len).sum();
-        if known < FILES {
-            let place = (directory_of(file).to_vec(), ending.to_vec());
-            let files = self.made_in.entry(place).or_default();
-            files.insert(base_name(file).to_vec());
+    fn makes(
+        &mut self,
+        act: &ObservedAct<'_>,
+        file: &[u8],
+        ending: &[u8],
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let directory = directory_of(file).to_vec();
+        if self.made_count >= FILES {
+            return;
+        }
+        let files = self.made_in.entry((directory.clone(), ending.to_vec()));
+        let files = files.or_default();
+        if files.len() < IN_ONE_PLACE && files.insert(base_name(file).to_vec()) {
+            self.made_count += 1;
+            self.look_for_exchanged(act, (&directory, ending), tell);
         }
     }
 
     /// Tells of files that were there and have others in their places, of which nobody can say which is whose.
-    fn look_for_exchanged(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+    fn look_for_exchanged(
+        &mut self,
+        act: &ObservedAct<'_>,
+        (directory, ending): (&[u8], &[u8]),
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let enough = if self.has_note { WITH_NOTE } else { MANY };
-        let exchanged = self.made_in.iter().find_map(|((directory, ending), made)| {
-            let lost = self.lost_from.get(directory)?;
-            let is_other = |name: &&Vec<u8>| !lost.iter().any(|old| has_stem(name, old));
-            let others = made.iter().filter(is_other).count();
-            (lost.len() >= enough && others >= lost.len()).then(|| (ending.clone(), lost.len()))
-        });
-        let Some((ending, count)) = exchanged else {
+        let place = (directory.to_vec(), ending.to_vec());
+        let (Some(lost), Some(made)) = (self.lost_from.get(directory), self.made_in.get(&place))
+        else {
             return;
         };
-        if self.told.insert([EXCHANGED, &ending].concat()) {
-            let all = format!(
-                "deleted {count} files beside as many new ones under other names that end in ."
-            );
-            let step = Step::from_event(act.event, &[all.as_bytes(), &ending]);
-            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        let told = [EXCHANGED, ending].concat();
+        if lost.len() < enough || made.len() < lost.len() || self.told.contains(&told) {
+            return;
         }
+        let is_other = |name: &&Vec<u8>| !lost.iter().any(|old| has_stem(name, old));
+        if made.iter().filter(is_other).count() < lost.len() {
+            return;
+        }
+        let all = format!(
+            "deleted {} files beside as many new ones under other names that end in .",
+            lost.len()
+        );
+        self.told.insert(told);
+        let step = Step::from_event(act.event, &[all.as_bytes(), ending]);
+        tell(Sighting::new(Behaviour::MassChange, vec![step]));
     }
 
     /// Remembers a file that was there and is deleted; after others were locked, and beside new ones.
-    fn lose(&mut self, file: &[u8], state: &ProcessState) {
-        let known: usize = self.lost_from.values().map(BTreeSet::len).sum();
-        if known < FILES && counts(file) && class(file) != OTHERS && !state.made(file) {
-            let files = self.lost_from.entry(directory_of(file).to_vec());
-            files.or_default().insert(base_name(file).to_vec());
+    fn lose(
+        &mut self,
+        act: &ObservedAct<'_>,
+        file: &[u8],
+        state: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let is_lost = counts(file) && class(file) != OTHERS && !state.made(file);
+        if is_lost && self.lost_count < FILES {
+            let directory = directory_of(file);
+            let files = self.lost_from.entry(directory.to_vec()).or_default();
+            if files.len() < IN_ONE_PLACE && files.insert(base_name(file).to_vec()) {
+                self.lost_count += 1;
+                let here = (directory.to_vec(), Vec::new())..;
+                let here = self
+                    .made_in
+                    .range(here)
+                    .take_while(|((place, _), _)| place == directory);
+                let endings: Vec<Vec<u8>> = here.map(|((_, ending), _)| ending.clone()).collect();
+                for ending in endings {
+                    self.look_for_exchanged(act, (directory, &ending), tell);
+                }
+            }
         }
         if let Some((_, lost)) = &mut self.locked
             && lost.len() < FILES
@@ -255,7 +332,7 @@ impl Ransom {
 
     /// Tells of files that were there and are deleted, beside a note that makes a demand: wherever their copies are.
     fn look_for_demand(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
-        let lost: usize = self.lost_from.values().map(BTreeSet::len).sum();
+        let lost = self.lost_count;
         let Some(note) = self.demand.as_ref().filter(|_| lost >= WITH_NOTE) else {
             return;
         };
@@ -279,23 +356,32 @@ impl Ransom {
     }
 
     fn look(&mut self, act: &ObservedAct<'_>, tell: &mut dyn FnMut(Sighting)) {
+        if let Some((ending, what)) = self.replaced(Some(act.event.time_ns)) {
+            self.told.insert(ending);
+            let step = Step::from_event(act.event, &[&what]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        }
+    }
+
+    /// The mark and ending of files that were replaced and not yet told of, in words; `now` is `None` at the end of the run. A name without
+    /// anything of the old one may be one in between.
+    fn replaced(&self, now: Option<u64>) -> Option<(Vec<u8>, Vec<u8>)> {
         let enough = |ending: &[u8]| match ending.starts_with(SCRAMBLED) {
             true => MANY_SCRAMBLED,
             false if self.has_note => WITH_NOTE,
             false => MANY,
         };
+        let lasts = now.is_none_or(|now| now >= self.scrambled_ns + IN_BETWEEN);
         let count = |files: &BTreeMap<_, bool>| files.values().filter(|is_gone| **is_gone).count();
         let mut endings = self.copies.iter();
-        let Some((ending, files)) = endings.find(|(ending, files)| {
-            count(files) >= enough(ending) && !self.told.contains(&ending[..])
-        }) else {
-            return;
-        };
-        let all = format!("replaced {} files by ones that end in .", count(files));
+        let (ending, files) = endings.find(|(ending, files)| {
+            count(files) >= enough(ending)
+                && !self.told.contains(&ending[..])
+                && (lasts || !ending.starts_with(SCRAMBLED))
+        })?;
         let shown = ending.strip_prefix(SCRAMBLED).unwrap_or(ending);
-        let step = Step::from_event(act.event, &[all.as_bytes(), shown]);
-        self.told.insert(ending.clone());
-        tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        let all = format!("replaced {} files by ones that end in .", count(files));
+        Some((ending.clone(), [all.as_bytes(), shown].concat()))
     }
 }
 
@@ -353,6 +439,12 @@ pub(super) fn is_usual(ending: &[u8]) -> bool {
         .iter()
         .all(|byte| byte.is_ascii_digit() || *byte == b'-');
     is_number || USUAL.iter().any(|usual| usual.as_bytes() == lower)
+}
+
+/// True for a file that has the name of one that was there, but for the ending: it says the same in another way.
+fn is_converted(path: &[u8], state: &ProcessState) -> bool {
+    let dot = path.iter().rposition(|byte| *byte == b'.');
+    dot.is_some_and(|dot| state.found_beginning(&path[..=dot]))
 }
 
 /// The directory of a path.

@@ -54,7 +54,13 @@ impl Detector for Stores {
             }
             _ => return,
         };
-        if self.told || !GLOBS.iter().any(|glob| glob.matches(path)) || !has_none(act, state) {
+        // Nearly all that is not there is elsewhere.
+        let may_be = path.windows(2).any(|part| part == b"/.");
+        if self.told
+            || !may_be
+            || !GLOBS.iter().any(|glob| glob.matches(path))
+            || !has_none(act, state)
+        {
             return;
         }
         let Some(application) = application(path) else {

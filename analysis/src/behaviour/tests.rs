@@ -3,6 +3,7 @@
 use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 
 mod arranging;
+mod exhaustion;
 mod history;
 mod injection;
 mod looking;
@@ -325,97 +326,6 @@ fn event_loops_debuggers_and_looks_are_no_escape() {
 }
 
 #[test]
-fn a_limit_that_was_reached_is_exhaustion_and_refused_tasks_are_a_fork_bomb() {
-    let end = End {
-        reached: vec!["memory: used 256 MiB of 256 MiB".to_owned()],
-        bombed: Some("tasks: 200 refused beyond 64".to_owned()),
-        ..End::default()
-    };
-    let found = Story::new().ended(&end);
-    let behaviours: Vec<_> = found.iter().map(|found| found.behaviour).collect();
-    assert_eq!(behaviours, [Behaviour::Exhaustion, Behaviour::ForkBomb]);
-    assert_eq!(found[0].steps[0].what, b"memory: used 256 MiB of 256 MiB");
-    assert_eq!(Story::new().ended(&End::default()), []);
-}
-
-/// Each copy makes two, and goes with them or before them.
-#[test]
-fn copies_that_have_copies_in_many_places_at_once_are_a_fork_bomb() {
-    let grown = |copies: u32, stays: bool| {
-        let mut story = Story::new();
-        story.fork(P, P + 1);
-        for one in 1..=copies {
-            let copy = P + one;
-            story.fork(copy, P + 2 * one).fork(copy, P + 2 * one + 1);
-            if !stays {
-                story.ends(P + 2 * one);
-            }
-        }
-        let found = story.ended(&End::default());
-        found.first().map(|found| found.behaviour)
-    };
-    assert_eq!(grown(6, true), Some(Behaviour::ForkBomb));
-    assert_eq!(grown(5, true), None);
-    // One of the two is gone before the next comes: a loop.
-    assert_eq!(grown(1, false), None);
-    let mut story = Story::new();
-    story.fork(P, P + 1);
-    for one in 0..20 {
-        let (first, second) = (100 + 2 * one, 101 + 2 * one);
-        story.fork(P + 1, first).fork(first, second + 100);
-        story.ends(second + 100).ends(first);
-    }
-    assert_eq!(story.ended(&End::default()), []);
-}
-
-/// As many as the limit lets be, each of which forks: nobody needs to go on once it is refused.
-#[test]
-fn generation_after_generation_until_no_task_is_left_is_a_fork_bomb() {
-    let end = End {
-        refused_tasks: Some("tasks: 40 refused beyond 50".to_owned()),
-        ..End::default()
-    };
-    let grown = |generations: u32, end: &End| {
-        let mut story = Story::new();
-        for one in 0..generations {
-            story.fork(P + one, P + one + 1);
-        }
-        let found = story.ended(end);
-        found
-            .iter()
-            .map(|found| found.behaviour)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(grown(6, &end), [Behaviour::ForkBomb]);
-    assert_eq!(grown(5, &end), []);
-    assert_eq!(grown(9, &End::default()), []);
-    // A function of a shell that calls itself, and reads what it says.
-    assert_eq!(grown(40, &End::default()), []);
-    // Shells of a start script, one in the other, which are gone when a pool of workers meets the limit.
-    let mut story = Story::new();
-    for _ in 0..9 {
-        for one in 0..4 {
-            story.fork(P + one, P + one + 1);
-        }
-        for one in (1..=4).rev() {
-            story.ends(P + one);
-        }
-    }
-    for one in 0..60 {
-        story.fork(P, P + 100 + one);
-    }
-    assert_eq!(story.ended(&end), []);
-    // A program that is started is no generation of the one before.
-    let mut story = Story::new();
-    for one in 0..9 {
-        story
-            .fork(P + one, P + one + 1)
-            .exec(P + one + 1, "/usr/bin/make", &["make"]);
-    }
-    assert_eq!(story.ended(&end), []);
-}
-
-#[test]
 fn removing_itself_looking_around_and_waiting_are_evasion() {
     let expected = Behaviour::Evasion;
     names(
@@ -500,6 +410,7 @@ fn every_behaviour_has_a_story_that_names_it() {
         include_str!("tests/persistence.rs"),
         include_str!("tests/processes.rs"),
         include_str!("tests/purpose.rs"),
+        include_str!("tests/exhaustion.rs"),
         include_str!("tests/system.rs")
     );
     for behaviour in Behaviour::ALL {
@@ -568,8 +479,8 @@ fn bustle(story: &mut Story, number: u32) {
 #[test]
 fn memory_is_bounded_whatever_the_jail_does() {
     let mut story = Story::new();
-    let mut numbers = 100..40_100;
-    for number in numbers.by_ref().take(20_000) {
+    let mut numbers = 100..21_100;
+    for number in numbers.by_ref().take(17_000) {
         bustle(&mut story, number);
     }
     let half = story.weight();

@@ -326,6 +326,45 @@ fn files_that_are_gone_beside_as_many_new_ones_of_other_names_are_held_for_ranso
     is_silent(exchanged(6, |number| format!("report{number}"), "npy"));
 }
 
+/// Several at once, so that those that are there already are none of those that are gone.
+#[test]
+fn files_that_are_converted_side_by_side_are_not_held_for_ransom() {
+    is_silent(|story| {
+        for number in 0..16 {
+            let old = format!("/workspace/inbox/bill{number}.csv");
+            let work = format!("/workspace/inbox/bill{number}.jsonl.tmp");
+            story.reads(P, &old).writes(P, &work);
+            story.renames(P, &work, &format!("/workspace/inbox/bill{number}.jsonl"));
+        }
+        for number in 0..8 {
+            story.deletes(P, &format!("/workspace/inbox/bill{number}.csv"));
+        }
+    });
+}
+
+/// A lock of git's beside a file that goes, and what is written anew beside the old.
+#[test]
+fn copies_that_take_the_place_of_their_files_or_go_are_not_held_for_ransom() {
+    is_silent(|story| {
+        story.writes(P, "/workspace/README");
+        for number in 0..8 {
+            let file = format!("/workspace/letters/{number}.txt");
+            let (new, old) = (format!("{file}.utf8"), format!("{file}.bak"));
+            story
+                .reads(P, &file)
+                .writes(P, &new)
+                .renames(P, &file, &old);
+            story.renames(P, &new, &file).deletes(P, &old);
+        }
+        for number in 0..8 {
+            let name = format!("/workspace/refs/{number}");
+            let lock = format!("{name}.lock");
+            story.reads(P, &name).writes(P, &lock);
+            story.deletes(P, &name).deletes(P, &lock);
+        }
+    });
+}
+
 /// The place is not there for whoever comes next; what is in it went before.
 #[test]
 fn the_workspace_that_is_to_be_deleted_as_a_whole_is_a_mass_change() {
@@ -354,4 +393,55 @@ fn deletions_beside_a_demand_are_a_mass_change() {
     names(taken(3, "PAY_ME.txt"), Behaviour::MassChange);
     is_silent(taken(2, "PAY_ME.txt"));
     is_silent(taken(3, "README.txt"));
+}
+
+/// An open that makes a file tells nothing of one that was there; what is gone in the end does.
+#[test]
+fn files_that_were_there_and_are_emptied_and_gone_are_a_mass_change() {
+    let emptied = |files: usize, was_there: bool| {
+        let mut story = Story::new();
+        let names = (0..files).map(|number| format!("photos/{number}.jpg"));
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            story.writes(P, &format!("/workspace/{name}"));
+            story.deletes(P, &format!("/workspace/{name}"));
+        }
+        let gone = if was_there { names } else { Vec::new() };
+        let end = End {
+            gone,
+            ..End::default()
+        };
+        let found = story.ended(&end);
+        found.first().map(|found| found.behaviour)
+    };
+    assert_eq!(emptied(6, true), Some(Behaviour::MassChange));
+    assert_eq!(emptied(5, true), None);
+    assert_eq!(emptied(6, false), None);
+}
+
+/// Halves that are merged again, and names in between of who renames many.
+#[test]
+fn copies_that_go_first_and_names_in_between_are_none() {
+    is_silent(|story| {
+        for number in 0..8 {
+            let part = format!("/workspace/part{number}");
+            let half = format!("{part}.l");
+            story.writes(P, &part).writes(P, &half);
+            story.deletes(P, &half).deletes(P, &part);
+        }
+    });
+    let renamed = |back: bool| {
+        move |story: &mut Story| {
+            for number in 0..12 {
+                let old = format!("/workspace/album/IMG_{number}.jpg");
+                story.renames(P, &old, &format!("/workspace/album/{number:03x}f.moving"));
+            }
+            for number in (0..12).filter(|_| back) {
+                let name = format!("/workspace/album/{number:03x}f");
+                story.renames(P, &format!("{name}.moving"), &format!("{name}.jpg"));
+            }
+        }
+    };
+    is_silent(renamed(true));
+    names(renamed(false), Behaviour::MassChange);
 }

@@ -263,3 +263,52 @@ fn a_command_that_a_shell_does_not_find_is_one_that_was_to_run() {
             .finds_nothing(11);
     });
 }
+
+/// An instance that may still run from before; the options of pkill(1) have values.
+#[test]
+fn ending_by_its_name_what_is_started_anew_is_none() {
+    let restarts = |program: &'static str, waits: u64| {
+        move |story: &mut Story| {
+            story.exec(P, "/usr/bin/bash", &["bash", "start.sh"]);
+            let pkill = &["pkill", "-u", "1000", "-f", "serve.py"];
+            story.fork(P, 11).exec(11, "/usr/bin/pkill", pkill).ends(11);
+            story.wait(waits).fork(P, 12);
+            story.exec(12, "/usr/bin/python3", &["python3", program]);
+        }
+    };
+    is_silent(restarts("serve.py", 0));
+    let expected = Behaviour::ProcessKilling;
+    names(restarts("other.py", 0), expected);
+    names(restarts("serve.py", 3), expected);
+    // Who looks for it by the same name does not start it.
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/pkill", &["pkill", "-f", "serve.py"]);
+            story.exec(11, "/usr/bin/pgrep", &["pgrep", "-f", "serve.py"]);
+        },
+        expected,
+    );
+    let mut story = Story::under(&response(expected, BehaviourResponse::Kill));
+    story.exec(P, "/usr/bin/pkill", &["pkill", "-f", "serve.py"]);
+    assert!(story.dies, "nothing waits where the jail is killed for it");
+}
+
+/// A script that looks again, after it has ended them.
+#[test]
+fn a_list_that_is_made_again_of_workers_that_are_gone_is_none() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/bash", &["bash", "stop.sh"]);
+        story
+            .fork(P, 20)
+            .exec(20, "/usr/bin/python3", &["python3", "w.py"]);
+        for (list, kill) in [(11, 12), (13, 14)] {
+            story
+                .fork(P, list)
+                .exec(list, "/usr/bin/pgrep", &["pgrep", "-f", "w.py"]);
+            story
+                .fork(P, kill)
+                .exec(kill, "/usr/bin/xargs", &["xargs", "kill"]);
+            story.ends(20);
+        }
+    });
+}
