@@ -1,6 +1,7 @@
 //! The report of a run, put together from all that is known of it.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -183,6 +184,11 @@ impl Report {
             command: escape_all(inputs.command),
             profile: Profile {
                 name: policy.name.clone(),
+                // Those that a profile builds on are read before it.
+                file: policy
+                    .files
+                    .last()
+                    .map(|file| escape(file.as_os_str().as_bytes())),
                 sha256: policy.sha256.clone(),
             },
             host: Host {

@@ -33,7 +33,7 @@ pub use changed::{Change, ChangedFile};
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
-pub use origin::{BroughtIn, LeftProgram, LeftVariable, LoweredLimit, ServedFor};
+pub use origin::{BroughtIn, Host, LeftProgram, LeftVariable, LoweredLimit, Profile, ServedFor};
 pub use sink::Sink;
 pub use sinkhole::{Sinkhole, SinkholeConversation};
 pub use static_look::{StaticFinding, StaticGround, StaticImport, StaticLook};
@@ -201,27 +201,6 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         self.exit
     }
-}
-
-/// The profile that was enforced.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Profile {
-    /// The `name` of the profile.
-    pub name: String,
-    /// Over the texts of all merged profiles and the overrides.
-    #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
-    pub sha256: String,
-}
-
-/// The machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Host {
-    /// As from `uname -r`.
-    pub kernel: String,
-    /// As from `uname -m`.
-    pub arch: String,
 }
 
 /// The way in which a run ended, in one word.

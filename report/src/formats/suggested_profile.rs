@@ -313,11 +313,19 @@ fn head(report: &Report, name: &str) -> String {
     };
     let (base, note) = match shipped(below) {
         Some(_) => (below.clone(), String::new()),
-        // The report knows a profile by its name alone.
-        None => (
-            format!("./{below}.toml"),
-            format!("  # the file of the profile {}", quoted(below)),
-        ),
+        // What had to be escaped is not the path itself any more, and reports of earlier versions have none.
+        None => match report
+            .profile
+            .file
+            .as_ref()
+            .filter(|file| !file.contains('\\'))
+        {
+            Some(file) => (file.clone(), String::new()),
+            None => (
+                format!("./{below}.toml"),
+                format!("  # the file of the profile {}", quoted(below)),
+            ),
+        },
     };
     format!(
         "# What {told}, allowed. Take out what you did not mean: each line says what it is for.\n\

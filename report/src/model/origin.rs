@@ -1,8 +1,32 @@
-//! The origin of a run, and of what it was shown: for whom, and by whose word.
+//! The origin of a run, and of what it was shown: under which profile, where, for whom, and by whose word.
 
 use serde::{Deserialize, Serialize};
 
 use super::Report;
+
+/// The profile that was enforced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Profile {
+    /// The `name` of the profile.
+    pub name: String,
+    /// The file it was read from; a shipped profile has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Over the texts of all merged profiles and the overrides.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
+    pub sha256: String,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Host {
+    /// As from `uname -r`.
+    pub kernel: String,
+    /// As from `uname -m`.
+    pub arch: String,
+}
 
 /// The user for whom the service made a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

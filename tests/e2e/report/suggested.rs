@@ -68,6 +68,30 @@ fn a_file_of_the_host_and_a_socket_are_what_the_program_missed() {
     .expect_code(1);
 }
 
+/// The profile of the run is a file, which is named by a path that leads nowhere from another directory.
+#[test]
+fn what_builds_on_a_file_finds_it_wherever_it_is_kept() {
+    let place = scratch();
+    let mine = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n\
+                [env]\nset = { MINE = \"1\" }\n";
+    let file = place.path().join("other.toml");
+    std::fs::write(&file, mine).expect("a test can write its own directory");
+    let directory = place.path().file_name().expect("it has a name");
+    let named = format!("../{}/other.toml", directory.display());
+    let script = "echo x > .bashrc && echo $MINE";
+    let first = told(&["--profile", &named], &["sh", "-c", script]);
+    let kept = scratch();
+    let profile = kept.path().join("suggested.toml");
+    let out = profile.display().to_string();
+    let output = render(&first.report(), &["--format", "profile", "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let ran = under(&profile, script);
+    ran.expect(
+        ran.code == 0 && ran.stdout == "1\n",
+        "it is what it was, and more",
+    );
+}
+
 /// Each kind of change of a file that a read-only mount refuses: the flag that people are told lets it happen.
 #[test]
 fn a_change_that_a_mount_refused_happens_with_the_flag_that_is_advised() {

@@ -57,8 +57,13 @@ pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Fail
     let overrides = overrides
         .resolve()
         .context("could not tell the current directory")?;
-    turnkey_policy::load(profile, &files::read_text, &overrides)
-        .map_err(|error| Failure::Profile(Box::new(error)))
+    let mut policy = turnkey_policy::load(profile, &files::read_text, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))?;
+    // Whoever reads of them later may be elsewhere.
+    for file in &mut policy.files {
+        *file = std::path::absolute(&file).context("could not tell the current directory")?;
+    }
+    Ok(policy)
 }
 
 /// Another taker of every event.
