@@ -140,8 +140,11 @@ fn lints() -> Vec<Command> {
     fuzzer.env("CUSTOM_LIBFUZZER_PATH", "/none/libnone.a");
     vec![
         clippy("clippy --quiet --all-targets --workspace", FIRST),
-        // What `cargo xtask run` builds. Of all crates, as another choice of them would be linted again with other features.
-        clippy("clippy --quiet --workspace --no-default-features", FIRST),
+        // What `cargo xtask run` builds. Another choice of crates or targets would have other features, and nearly all be linted again.
+        clippy(
+            "clippy --quiet --all-targets --workspace --no-default-features",
+            FIRST,
+        ),
         clippy("clippy --quiet --all-targets --locked", OTHERS[1]),
         fuzzer,
         kernel_side,
