@@ -46,8 +46,10 @@ const TOGETHER: usize = 4;
 /// A function of a shell that calls itself has as many generations as it has steps, and each has one child that it waits for; work that
 /// is halved four times has fourteen, and some more while each starts a program.
 const BRANCHES: usize = 32;
-/// So many are one when the program that they are copies of has ended, and waits for none of them.
+/// So many are one when the program that they are copies of has ended, and waits for none of them, and so many generations: a daemon has
+/// workers, which have processes of their own.
 const LEFT_BRANCHES: usize = 3;
+const LEFT_GENERATIONS: usize = 4;
 /// Late processes, and copies with copies, that are remembered.
 const REMEMBERED: usize = 256;
 
@@ -129,7 +131,8 @@ impl Detector for Exhaustion {
         let grown = grown.filter(|_| self.together >= TOGETHER);
         let grown =
             grown.map(|words| format!("{words}, by {} generations of forks", self.generations));
-        let left = Some(self.left_branches).filter(|count| *count >= LEFT_BRANCHES);
+        let left = Some(self.left_branches)
+            .filter(|count| *count >= LEFT_BRANCHES && self.generations >= LEFT_GENERATIONS);
         let tree = Some(self.branches).filter(|count| *count >= BRANCHES);
         let tree = left.or(tree).map(|count| {
             let generations = self.generations;
