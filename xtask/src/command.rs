@@ -42,7 +42,7 @@ pub fn become_it(command: &mut Command) -> Result<()> {
 
 /// The cargo that runs us, or the one of the search path.
 ///
-/// It gets nothing of what `cargo run` has told us of our own package: crates whose build asks for these variables, such as ring, would be
+/// The variables in which `cargo run` has told us of our own package are not handed on: crates whose build asks for these variables, such as ring, would be
 /// built again, and all that needs them, each time that another of our programs builds, or cargo is started by hand.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

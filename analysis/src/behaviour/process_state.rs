@@ -130,14 +130,8 @@ impl ProcessState {
     /// True for a process of this number in the jail that comes from the one that acts.
     pub fn comes_from(&self, jail_pid: u32, task: &Task) -> bool {
         let key = (task.pid, task.start_ns);
-        let is_it = |process: &ObservedProcess| process.jail_pid == jail_pid;
-        let from = |process: &ObservedProcess| {
-            let above = std::iter::successors(process.parent, |key| {
-                self.processes.get(key).and_then(|parent| parent.parent)
-            });
-            above.take(PROCESSES).any(|one| one == key)
-        };
-        self.processes.values().any(|one| is_it(one) && from(one))
+        let mut processes = self.processes.iter();
+        processes.any(|(one, process)| process.jail_pid == jail_pid && self.descends(*one, key))
     }
 
     /// True when one process comes from another; each by its id and start.

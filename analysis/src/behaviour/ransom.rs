@@ -86,7 +86,7 @@ type Names = BTreeSet<Vec<u8>>;
 pub struct Ransom {
     /// By ending, the files that have such a copy; true for those that are gone.
     copies: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, bool>>,
-    /// Of files that lost name and ending, by their new names, the mark and ending, and the old name.
+    /// The files that lost name and ending: by the new name, the mark with the ending, and the old name.
     scrambled: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>,
     /// The time of the last of them.
     scrambled_ns: u64,

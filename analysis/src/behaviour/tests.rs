@@ -486,7 +486,7 @@ fn spent() -> u64 {
     first.expect("the kernel counts it")
 }
 
-/// Whoever floods a jail with events would otherwise hold up who watches it: twice as many cost twice as much.
+/// A flood of events does not hold up the watcher: twice as many cost twice as much.
 #[test]
 fn an_event_costs_the_same_however_many_came_before() {
     let cost = |numbers: u32| {

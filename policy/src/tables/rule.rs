@@ -19,7 +19,7 @@ key_table! {
         /// what the home lacks. See [`Policy::settle_shown`](crate::Policy::settle_shown) and
         /// [`Policy::settle_home`](crate::Policy::settle_home).
         silent: Option<Glob> = None,
-        /// Of the paths where it is silent those of which it speaks all the same.
+        /// The paths, of those where it is silent, of which it speaks all the same.
         spoken: Option<Glob> = None,
         /// Of a rule on what is present: directories in which nothing that such rules speak of is when the run begins, at whatever depth,
         /// so that no pattern matches anything in them. See [`Policy::settle_home`](crate::Policy::settle_home).

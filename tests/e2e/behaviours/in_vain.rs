@@ -4,7 +4,7 @@ use turnkey_tests::Run;
 
 use super::{is_named, is_nothing};
 
-/// Nothing is executed, and a shell asks the kernel for no more than whether there is such a file.
+/// A shell asks the kernel for no more than whether there is such a file, and executes nothing.
 #[test]
 fn a_program_that_a_shell_does_not_find_was_to_be_started() {
     let scan = "unicornscan 10.0.0.0/24; echo scanned";

@@ -16,7 +16,7 @@ fn a_limit_that_was_reached_is_exhaustion_and_refused_tasks_are_a_fork_bomb() {
     assert_eq!(Story::new().ended(&End::default()), []);
 }
 
-/// Each copy makes two, and waits for them or goes; the first is a copy of a program.
+/// A tree in which each copy makes two, and waits for them or goes; the first is a copy of a program.
 #[test]
 fn copies_that_have_copies_in_many_places_at_once_are_a_fork_bomb() {
     let grown = |copies: u32, waits: bool| {

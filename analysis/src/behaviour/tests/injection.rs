@@ -220,7 +220,7 @@ fn a_program_of_a_package_that_was_there_and_is_another_now_is_injected() {
     assert!(!written(true, "/usr/bin/npm"), "an installer's work");
 }
 
-/// Of a process of the run's own, and by ps(1), it is asked every day.
+/// Questions about a process of the run's own, and those of ps(1), are asked every day.
 #[test]
 fn the_map_of_anothers_memory_and_its_environment_are_what_secrets_are_looked_for_in() {
     let opens = |path: &'static str, exe: &'static str| {

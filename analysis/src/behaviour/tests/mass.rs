@@ -326,7 +326,7 @@ fn files_that_are_gone_beside_as_many_new_ones_of_other_names_are_held_for_ranso
     is_silent(exchanged(6, |number| format!("report{number}"), "npy"));
 }
 
-/// Several at once, so that those that are there already are none of those that are gone.
+/// Conversions of several files at once: new ones are there before any old one is gone.
 #[test]
 fn files_that_are_converted_side_by_side_are_not_held_for_ransom() {
     is_silent(|story| {
@@ -379,7 +379,7 @@ fn the_workspace_that_is_to_be_deleted_as_a_whole_is_a_mass_change() {
     });
 }
 
-/// Wherever the copies are that the note speaks of.
+/// The copies that the note speaks of may be anywhere.
 #[test]
 fn deletions_beside_a_demand_are_a_mass_change() {
     let taken = |files: usize, note: &'static str| {
