@@ -1,6 +1,8 @@
 //! Evasion: a program deleted its own file or script, or had it deleted; or two different files were looked at that tell a
 //! jail or a virtual machine; or the run waited, doing nothing, serving nobody and calling nobody, until the clock ended it.
 //!
+//! A name of dots and blanks, or with a character that nobody sees, is made to be looked past: that is defence impairment.
+//!
 //! A look at one such file is what a library does that counts CPUs. A script that is overwritten so that nobody can read it again is
 //! defence impairment.
 
@@ -20,6 +22,17 @@ const SHREDDED: Verb = (
     "tried to shred the script that it is: ",
 );
 
+const LOOKED_PAST: Verb = (
+    "made a name that is looked past: ",
+    "tried to make a name that is looked past: ",
+);
+
+/// Characters of a name that nobody sees, and that turn the direction of those behind them: Unicode's, in UTF-8.
+const UNSEEN: &[char] = &[
+    '\u{200b}', '\u{2060}', '\u{feff}', '\u{202a}', '\u{202b}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}',
+];
+
 /// Different files that make a search.
 const PROBES: usize = 2;
 
@@ -28,6 +41,8 @@ const PROBES: usize = 2;
 pub struct Evasion {
     probes: BTreeMap<Vec<u8>, Step>,
     told: bool,
+    /// True when a name was told of that is looked past.
+    told_of_name: bool,
     /// True when a process waits for connections, or for somebody that it called: it does something by waiting.
     talks: bool,
 }
@@ -39,6 +54,13 @@ impl Detector for Evasion {
         state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
+        if !self.told_of_name
+            && let Some(path) = made(act).filter(|path| is_looked_past(path))
+        {
+            self.told_of_name = true;
+            let step = Step::by_outcome(act, LOOKED_PAST, &[path]);
+            tell(Sighting::new(Behaviour::DefenseImpairment, vec![step]));
+        }
         match &act.what {
             Operation::Served | Operation::Spoke { .. } | Operation::Asked(_) => self.talks = true,
             Operation::Changed {
@@ -87,6 +109,33 @@ impl Detector for Evasion {
             ));
         }
     }
+}
+
+/// The path of a file, a directory or a name that was made, or was to be.
+fn made<'e>(act: &'e ObservedAct<'_>) -> Option<&'e [u8]> {
+    match &act.what {
+        Operation::Opened(opened) if opened.creates && opened.outcome.is_attempt() => {
+            Some(&opened.path)
+        }
+        Operation::Changed {
+            new: Some(new),
+            outcome,
+            ..
+        } if outcome.is_attempt() => Some(new),
+        _ => None,
+    }
+}
+
+/// True when a part of the path begins with a dot and is dots and blanks alone, as `...`, or has a character that nobody sees.
+fn is_looked_past(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|name| {
+        let is_dots = name.starts_with(b".")
+            && !matches!(name, b"." | b"..")
+            && name
+                .iter()
+                .all(|byte| *byte == b'.' || byte.is_ascii_whitespace());
+        is_dots || String::from_utf8_lossy(name).contains(UNSEEN)
+    })
 }
 
 /// True for the file or script that the process which acts runs, or one that it comes from.

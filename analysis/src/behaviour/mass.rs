@@ -1,7 +1,8 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
 //! or six or more were given a new name by appending the same suffix, whatever their class, unless it is a usual one, as `.bak`; or three were shredded; or six
-//! were overwritten and then deleted; or six of three classes have one content in the end, or none; or the repository of a version control that was there is taken apart.
+//! were overwritten and then deleted; or six of three classes have one content in the end, or none, or twelve of any
+//! that are no logs; or the repository of a version control that was there is taken apart.
 //!
 //! Whether an overwritten file still says what it said is known in the end, and only a profile that has the jail killed for a mass change
 //! cannot wait for it. A formatter overwrites many files of one class, and of several where it leaves their words. What builds make again (`target`, `node_modules`,
@@ -28,6 +29,8 @@ const SHREDDED: usize = 3;
 const WIPED: usize = 6;
 /// Files of different classes that all have one content in the end.
 const LEVELLED: usize = 6;
+/// Endings of files that are emptied all the time, and go on.
+const LOGS: &[&str] = &[".log", ".out", ".err"];
 /// Files without which a directory is no repository any more, and what the directory is called: gitrepository-layout(5), and Mercurial's.
 const REPOSITORIES: &[&[u8]] = &[
     b"/.git/HEAD",
@@ -222,6 +225,8 @@ pub struct MassChange {
     renamed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Files that were opened for writing. Which of them were there is known in the end.
     written: BTreeSet<Vec<u8>>,
+    /// Directories that were opened: whoever deletes one looks first what is in it.
+    directories: BTreeSet<Vec<u8>>,
     /// Repositories that were told of.
     repositories: BTreeSet<Vec<u8>>,
 }
@@ -236,6 +241,12 @@ impl Detector for MassChange {
         self.take_apart(act, state, tell);
         take_all(act, tell);
         match &act.what {
+            Operation::Opened(opened) if opened.directory => {
+                if opened.done() && self.directories.len() < FILES {
+                    self.directories.insert(opened.path.to_vec());
+                }
+            }
+            Operation::Opened(opened) if self.directories.contains(&*opened.path) => {}
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && opened.done() && self.written.len() < FILES {
                     self.written.insert(opened.path.to_vec());
@@ -273,7 +284,7 @@ impl Detector for MassChange {
                 && !keeps_versions(act, state) =>
             {
                 match (on, new) {
-                    (AttemptKind::Unlink, _) => {
+                    (AttemptKind::Unlink, _) if !self.directories.contains(&**path) => {
                         self.wipe(act, path, tell);
                         self.lose(act, (path, *outcome), DELETED, tell);
                     }
@@ -294,9 +305,14 @@ impl Detector for MassChange {
             self.written_and_gone(&end.gone, tell);
         }
         let one = "have one content now, or none";
-        let told = self.written_anew(&end.levelled, LEVELLED, one, tell);
+        let is_log = |path: &String| LOGS.iter().any(|ending| path.ends_with(ending));
+        let others = end.levelled.iter().filter(|path| !is_log(path));
+        let others: Vec<String> = others.cloned().collect();
+        let told = self.written_anew(&end.levelled, (LEVELLED, CLASSES), one, tell)
+            || self.written_anew(&others, (MANY, 1), one, tell);
         if !told && !self.was_told {
-            self.written_anew(&end.replaced, MANY, "say nothing of what they said", tell);
+            let other = "say nothing of what they said";
+            self.written_anew(&end.replaced, (MANY, CLASSES), other, tell);
         }
     }
 }
@@ -372,7 +388,7 @@ impl MassChange {
     fn written_anew(
         &self,
         files: &[String],
-        many: usize,
+        (many, of_classes): (usize, usize),
         how: &str,
         tell: &mut dyn FnMut(Sighting),
     ) -> bool {
@@ -383,7 +399,7 @@ impl MassChange {
         };
         let files: Vec<&String> = files.iter().filter(is_written).collect();
         let classes: BTreeSet<&str> = files.iter().map(|path| class(path.as_bytes())).collect();
-        if files.len() < many || classes.len() < CLASSES {
+        if files.len() < many || classes.len() < of_classes {
             return false;
         }
         let shown = files.iter().take(CLASSES).map(|path| path.as_str());

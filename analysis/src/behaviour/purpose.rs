@@ -215,6 +215,27 @@ const OF_THE_KERNEL: &[&str] = &[
     "rcuop/",
 ];
 
+/// The names of other tasks of the kernel, which a file could have: of some a number follows.
+const TASKS_OF_THE_KERNEL: &[&str] = &[
+    "kauditd",
+    "kblockd",
+    "kcompactd",
+    "kdevtmpfs",
+    "khugepaged",
+    "khungtaskd",
+    "kintegrityd",
+    "ksmd",
+    "kswapd",
+    "kthreadd",
+    "oom_reaper",
+    "rcu_gp",
+    "rcu_par_gp",
+    "rcu_preempt",
+    "rcu_sched",
+    "watchdogd",
+    "writeback",
+];
+
 /// Programs that every machine runs, and who looks at a list of processes looks past.
 const OF_SERVICES: &[&str] = &[
     "agetty",
@@ -247,11 +268,10 @@ impl Detector for Purposes {
     ) {
         let comm = &act.event.task.comm;
         let kernel = name_of_the_kernel(comm).map(|name| (name, "of the kernel"));
-        let service =
-            || name_of_a_service(act, state).map(|name| (name, "a service of the system"));
+        let other = || name_of_another(act, state);
         // A thread beside the first may be called as its work is.
         let is_first = act.event.task.tid == act.event.task.pid;
-        if let Some((name, whose)) = kernel.or_else(service).filter(|_| is_first)
+        if let Some((name, whose)) = kernel.or_else(other).filter(|_| is_first)
             && self.told.insert(name)
         {
             let words: [&[u8]; 3] = [comm, b" is how it calls itself, as if ", whose.as_bytes()];
@@ -366,13 +386,25 @@ fn name_of_the_kernel(comm: &[u8]) -> Option<&'static str> {
     names.find(is_begun).copied()
 }
 
-/// The name of a service of every machine that a task has and neither its program nor its script: it has given it to itself, by prctl(2).
-fn name_of_a_service(act: &ObservedAct<'_>, state: &ProcessState) -> Option<&'static str> {
+/// The name of a service of every machine, or of a task of the kernel, that a task has and neither its program nor its script: it has given
+/// it to itself, by prctl(2). With whose name it is.
+fn name_of_another(
+    act: &ObservedAct<'_>,
+    state: &ProcessState,
+) -> Option<(&'static str, &'static str)> {
     let comm = &act.event.task.comm;
-    let mut names = OF_SERVICES.iter();
-    let name = match comm.strip_prefix(OF_SYSTEMD.as_bytes()) {
-        Some(_) => OF_SYSTEMD,
-        None => *names.find(|name| name.as_bytes() == comm)?,
+    let mut services = OF_SERVICES.iter();
+    let mut tasks = TASKS_OF_THE_KERNEL.iter();
+    let is_task = |name: &&&str| {
+        let number = comm.strip_prefix(name.as_bytes());
+        number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+    };
+    let named = if comm.starts_with(OF_SYSTEMD.as_bytes()) {
+        (OF_SYSTEMD, "a service of the system")
+    } else if let Some(name) = services.find(|name| name.as_bytes() == comm) {
+        (*name, "a service of the system")
+    } else {
+        (*tasks.find(is_task)?, "of the kernel")
     };
     let process = state.process(&act.event.task)?;
     let has_it = |path: &[u8]| {
@@ -382,7 +414,7 @@ fn name_of_a_service(act: &ObservedAct<'_>, state: &ProcessState) -> Option<&'st
     let called = process.argv.first().map(|name| &name[..]);
     let mut names = [Some(&process.exe[..]), process.script.as_deref(), called].into_iter();
     let is_its = names.any(|name| name.is_some_and(has_it));
-    (!is_its).then_some(name)
+    (!is_its).then_some(named)
 }
 
 /// True for `sysctl kernel.x=1`, which needs no `-w`.

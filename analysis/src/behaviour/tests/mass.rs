@@ -149,6 +149,32 @@ fn a_formatter_a_clean_build_and_own_files_are_none() {
     });
 }
 
+/// Whoever deletes eleven files in a directory deletes the directory as well, which is no twelfth.
+#[test]
+fn directories_that_are_deleted_when_they_are_empty_are_no_files() {
+    let deletes = |opens: bool| {
+        let mut story = Story::new();
+        if opens {
+            story.lists(P, "/workspace/all");
+        }
+        for name in &HOME[1..] {
+            story.deletes(P, &format!("/workspace/all/{name}"));
+        }
+        story.deletes(P, "/workspace/all");
+        story.found()
+    };
+    assert_eq!(deletes(true), []);
+    assert_eq!(deletes(false), [(Behaviour::MassChange, 1)]);
+    // It is made again, as from a backup, and was opened by its name in between.
+    is_silent(|story| {
+        story.lists(P, "/workspace/all").reads(P, "/workspace/all");
+        for name in &HOME[1..] {
+            story.deletes(P, &format!("/workspace/all/{name}"));
+        }
+        story.writes(P, "/workspace/all");
+    });
+}
+
 /// Wipers give files names that say nothing before they delete them.
 #[test]
 fn a_file_that_loses_its_name_first_is_lost_as_what_it_was() {
@@ -188,7 +214,11 @@ fn files_of_many_classes_with_one_content_are_a_mass_change() {
     assert_eq!(levelled(HOME, false), None, "their mode alone was changed");
     let logs: Vec<String> = (0..12).map(|number| format!("{number}.log")).collect();
     let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
-    assert_eq!(levelled(&logs, true), None, "one class: a rotation");
+    assert_eq!(levelled(&logs, true), None, "a rotation");
+    let texts: Vec<String> = (0..12).map(|number| format!("{number}.txt")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_eq!(levelled(&texts, true), Some(Behaviour::MassChange));
+    assert_eq!(levelled(&texts[1..], true), None, "eleven of one class");
 }
 
 /// Whoever writes without a look need not have read them, and the end says what they were.

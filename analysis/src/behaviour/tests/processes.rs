@@ -201,7 +201,14 @@ fn a_list_is_handed_on_whichever_is_started_first() {
 /// A name with a slash is none that a file can have.
 #[test]
 fn a_task_that_calls_itself_as_one_of_the_kernel_does_impairs_defences() {
-    for comm in ["kworker/0:1", "[sshd]", "sshd", "systemd-journal"] {
+    for comm in [
+        "kworker/0:1",
+        "[sshd]",
+        "sshd",
+        "systemd-journal",
+        "kswapd0",
+        "kauditd",
+    ] {
         let mut story = Story::new();
         story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
         story.comm = comm;
@@ -215,6 +222,8 @@ fn a_task_that_calls_itself_as_one_of_the_kernel_does_impairs_defences() {
         ("worker/0", "/usr/bin/python3.11"),
         ("sshd", "/usr/sbin/sshd"),
         ("systemd-detect-", "/usr/bin/systemd-detect-virt"),
+        ("kswapd0", "/workspace/kswapd0"),
+        ("kswapd-report", "/usr/bin/python3.11"),
     ] {
         let mut story = Story::new();
         story.comm = comm;
@@ -311,4 +320,44 @@ fn a_list_that_is_made_again_of_workers_that_are_gone_is_none() {
             story.ends(20);
         }
     });
+}
+
+/// Who looks at a list of names sees nothing there, or another name than there is.
+#[test]
+fn a_name_that_is_looked_past_impairs_defences() {
+    for name in [
+        "...",
+        ".. ",
+        ". ",
+        "....",
+        "invoice\u{202e}fdp.sh",
+        "\u{200b}x",
+    ] {
+        let mut story = Story::new();
+        let path = format!("/tmp/{name}");
+        story.changed(P, turnkey_policy::AttemptKind::Open, &path, 0);
+        story.writes(P, &format!("{path}/x"));
+        assert_eq!(
+            story.found(),
+            [(Behaviour::DefenseImpairment, 1)],
+            "{name:?}"
+        );
+    }
+    names(
+        |story| drop(story.renames(P, "/workspace/x", "/workspace/...")),
+        Behaviour::DefenseImpairment,
+    );
+    for name in [
+        ".x",
+        "..x",
+        "a b",
+        "x ",
+        " ",
+        "a...",
+        "\u{1f468}\u{200d}\u{1f469}",
+        "na\u{ef}ve",
+    ] {
+        is_silent(|story| drop(story.writes(P, &format!("/workspace/{name}"))));
+    }
+    is_silent(|story| drop(story.reads(P, "/workspace/...")));
 }
