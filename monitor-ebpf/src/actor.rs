@@ -200,7 +200,7 @@ fn script_of(
     }
     let mut base = Resolved::EMPTY;
     if relative {
-        base = path::resolve(scratch, task, path::base(task, AT_FDCWD));
+        base = path::resolve(scratch, path::base(task, AT_FDCWD));
     }
     if !base.is_whole() {
         return LOST;

@@ -2,6 +2,7 @@
 
 use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, column, magic};
 
+use crate::global;
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch};
 use crate::verifier::{self, Bit, Forget, Passage, Step};
@@ -52,6 +53,21 @@ impl Verdict {
     #[inline(always)]
     pub fn refuses(self) -> bool {
         self.action >= action::DENY
+    }
+
+    /// Both in one number.
+    #[inline(always)]
+    pub fn word(self) -> u32 {
+        u32::from(self.action) << 16 | u32::from(self.rule)
+    }
+
+    /// The verdict of such a number.
+    #[inline(always)]
+    pub fn of_word(word: u32) -> Self {
+        Self {
+            rule: word as u16,
+            action: (word >> 16) as u16,
+        }
     }
 
     #[inline(always)]
@@ -212,7 +228,7 @@ impl Step for Plain<'_> {
 /// The state that answers for the path in [`Scratch::path`].
 #[inline(always)]
 pub fn state_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
-    let state = walk_path(scratch, table, table.start, (path.from, path.length));
+    let state = global::walk_plain(scratch, table, table.start, (path.from, path.length));
     own::of_path(scratch, table, state, path)
 }
 
@@ -231,12 +247,13 @@ pub fn decide_path(
 /// The set of patterns of programs that match the path in [`Scratch::path`].
 #[inline(always)]
 pub fn kind_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
-    let state = walk_path(scratch, table, table.actor_start, (path.from, path.length));
+    let state = global::walk_plain(scratch, table, table.actor_start, (path.from, path.length));
     u32::from(answer(table, state, 0, column::EXE))
 }
 
+/// The state that the path of this place and length in [`Scratch::path`] leads to from a state. Called through [`global`].
 #[inline(always)]
-fn walk_path(
+pub fn walk_plain(
     scratch: &mut Scratch,
     table: &'static Table,
     start: u32,
@@ -315,13 +332,13 @@ fn walk_tidy(
     scratch: &mut Scratch,
     table: &'static Table,
     start: u32,
-    base: Resolved,
+    (from, base_length): (u32, u32),
     length: u32,
 ) -> bool {
-    if base.length != 0 {
+    if base_length != 0 {
         // Of the root, there is nothing before its slash.
-        let length = if base.length == 1 { 0 } else { base.length };
-        let state = walk_path(scratch, table, start, (base.from, length));
+        let length = if base_length == 1 { 0 } else { base_length };
+        let state = global::walk_plain(scratch, table, start, (from, length));
         scratch.cursor.state = next(table, state, b'/');
         scratch.cursor.slash = BEHIND_SLASH;
     } else if scratch.text[0] == b'/' {
@@ -415,7 +432,7 @@ pub fn state_of_written(
     base: Resolved,
     length: u32,
 ) -> u32 {
-    let state = walk_written(scratch, table, table.start, base, length);
+    let state = global::walk_written(scratch, table, table.start, base, length);
     own::of_written(scratch, table, jail, state, (base, length))
 }
 
@@ -442,7 +459,7 @@ pub fn kind_of_written(
     base: Resolved,
     length: u32,
 ) -> u32 {
-    let state = walk_written(scratch, table, table.actor_start, base, length);
+    let state = global::walk_written(scratch, table, table.actor_start, base, length);
     u32::from(answer(table, state, 0, column::SCRIPT))
 }
 
@@ -467,16 +484,19 @@ pub fn magic_of_written(
     if verifier::opaque(is_plain) != 0 && verifier::opaque(elsewhere) != 0 {
         return magic::NONE;
     }
-    let state = walk_untidy(scratch, table, table.magic_start.into(), base, length);
+    let base = (base.from, base.length);
+    let state = global::walk_untidy(scratch, table, table.magic_start.into(), base, length);
     u32::from(answer(table, state, 0, column::MAGIC))
 }
 
+/// The state that a path as it was written leads to from a state: the first `length` bytes of the text, behind the place and length of a
+/// plain one. Called through [`global`].
 #[inline(always)]
-fn walk_written(
+pub fn walk_written(
     scratch: &mut Scratch,
     table: &'static Table,
     start: u32,
-    base: Resolved,
+    base: (u32, u32),
     length: u32,
 ) -> u32 {
     scratch.cursor.stepped = 0;
@@ -485,19 +505,19 @@ fn walk_written(
         return scratch.cursor.state;
     }
     scratch.cursor.slashes = UNTIDY;
-    walk_untidy(scratch, table, start, base, length)
+    global::walk_untidy(scratch, table, start, base, length)
 }
 
 /// [`Cursor::slashes`](read::Cursor::slashes) of a path that is not in its plain form: no bit that a slash has in [`Tidy`].
 const UNTIDY: u64 = 1;
 
-/// Walks over any path, by way of its plain form.
+/// As [`walk_written`], of any path, by way of its plain form. Called through [`global`].
 #[inline(always)]
-fn walk_untidy(
+pub fn walk_untidy(
     scratch: &mut Scratch,
     table: &'static Table,
     start: u32,
-    base: Resolved,
+    (from, base_length): (u32, u32),
     length: u32,
 ) -> u32 {
     scratch.cursor.depth = 0;
@@ -509,8 +529,8 @@ fn walk_untidy(
         scratch,
         table,
         from_path: true,
-        from: base.from,
-        length: base.length,
+        from,
+        length: base_length,
     };
     verifier::repeat(PATH as u32, &mut walk);
     end_component(walk.scratch);

@@ -19,6 +19,7 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
+use crate::global;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
@@ -26,13 +27,14 @@ use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE};
 use crate::verifier::{self, Forget};
 
-use arguments::{Arguments, Name, arguments, effect};
+use arguments::{Name, arguments, effect};
 use moves::{find_new, find_old, look_for_symlinks};
-use naming::{Names, is_lost, naming, of_followed, or_of_unknown, verdict_at};
+use naming::{is_lost, of_followed, or_of_unknown, verdict_at};
 
-pub use arguments::makes_device;
+pub use arguments::{Arguments, makes_device};
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
+pub use naming::{Names, decide_names};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in. `follows`: 1, when what a symlink
 /// at its end leads to is meant; of looks, rules see the text alone.
@@ -40,14 +42,13 @@ pub use moves::note_aim;
 fn look_up(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     (name, follows, is_look): (Name, u64, bool),
 ) -> (u32, u32) {
     let length = read::user_text(scratch, name.path).forget(scratch);
     if !is_look {
-        look_for_symlinks(scratch, jail, task, (name.directory, length, follows));
+        look_for_symlinks(scratch, jail, (name.directory, length, follows));
     }
-    let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
+    let state = open::state_of_argument(scratch, jail, (name.directory, length));
     (length, state)
 }
 
@@ -57,7 +58,6 @@ fn look_up(
 fn look_up_new(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     name: Name,
     (is_aim, length): (bool, u32),
 ) -> (u32, u32) {
@@ -74,13 +74,13 @@ fn look_up_new(
     if is_aim {
         scratch.cursor.trusted &= jail.hook_bit();
     } else {
-        look_for_symlinks(scratch, jail, task, (name.directory, length, 0));
+        look_for_symlinks(scratch, jail, (name.directory, length, 0));
     }
-    let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
+    let state = open::state_of_argument(scratch, jail, (name.directory, length));
     // A symlink that was not made leads nowhere.
     let result = scratch.result();
     if is_attempt(result) && (!is_aim || result >= 0) {
-        open::doubt_steps(scratch, jail, task, (name.directory, length));
+        open::doubt_steps(scratch, jail, (name.directory, length));
     }
     (length, state)
 }
@@ -100,7 +100,7 @@ fn look_up_descriptor(
     } else {
         column
     };
-    look_up_place(scratch, jail, (task, place), (column, own))
+    look_up_place(scratch, jail, place, (column, own))
 }
 
 /// The length of the kernel's own path of a place, which is put to the start of the text, and what the rules say of it.
@@ -108,13 +108,13 @@ fn look_up_descriptor(
 fn look_up_place(
     scratch: &mut Scratch,
     jail: JailCell,
-    (task, place): (u64, Place),
+    place: Place,
     (column, own): (u32, u32),
 ) -> (u32, Verdict) {
-    let resolved = path::resolve(scratch, task, place);
+    let resolved = path::resolve(scratch, place);
     let column = column.forget(scratch);
     let own = own.forget(scratch);
-    let verdict = decide_descriptor(scratch, jail, resolved, (column, own)).forget(scratch);
+    let verdict = global::decide_descriptor(scratch, jail, resolved, (column, own));
     if !resolved.is_whole() {
         return (0, verdict);
     }
@@ -124,7 +124,7 @@ fn look_up_place(
 
 /// The rules' verdict on the file of a descriptor in the column of the act and in that of the call's own kind.
 #[inline(always)]
-fn decide_descriptor(
+pub fn decide_descriptor(
     scratch: &mut Scratch,
     jail: JailCell,
     resolved: Resolved,
@@ -192,52 +192,30 @@ fn left_by_hook(scratch: &mut Scratch, table: &Table) -> Verdict {
 /// Nothing is decided at entry: a signal sent there would not keep the act from being done, and none
 /// of these calls waits for anything.
 #[inline(always)]
-pub fn leave(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    who: Current,
-    call: u8,
-    (regs, result): (u64, i64),
-) {
-    reset_cursor(scratch, result);
-    let asked = arguments(call, regs).forget(scratch);
-    // A hook was asked about what the kernel did something to; of looks there is none.
-    let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
-    scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
-    let is_followed = is_attempt(result) && asked.is_followed(regs);
-    let is_followed = u32::from(is_followed).forget(scratch);
-    let asked = if is_followed != 0 {
-        followed_in_proc(scratch, who.task, asked)
-    } else {
-        asked
-    };
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u64, i64)) {
+    global::note_arguments(scratch, jail, call, result);
     let Some(table) = emit::table(jail) else {
         return;
     };
     let verdict = left_by_hook(scratch, table);
-    let (length, old, mut verdict) =
-        look_up_object(scratch, jail, who.task, (asked, regs), verdict);
-    let asked = asked.forget(scratch);
-    verdict = verdict_at(scratch, table, old, asked.column).or(verdict);
-    verdict = verdict_at(scratch, table, old, asked.own).or(verdict);
-    verdict = verdict.forget(scratch);
-    let mut effects = asked.effects;
-    let is_known = effects / effect::LISTED;
-    note_lost_object(scratch, asked, is_followed & !is_known);
-    let (mut new_length, mut new) = (0, NOWHERE);
+    let mut verdict = global::note_object(scratch, jail, verdict);
+    let asked = scratch.asked;
     if asked.new.path != 0 {
-        (new_length, new, effects, verdict) =
-            decide_new(scratch, jail, who.task, table, (asked, length), verdict);
+        verdict = global::note_new(scratch, jail, verdict);
+    } else {
+        scratch.cursor.named_new = 0;
+        scratch.cursor.new = NOWHERE;
+        scratch.cursor.effects = asked.effects;
     }
+    let (old, new) = (scratch.cursor.old, scratch.cursor.new);
+    let mut effects = scratch.cursor.effects;
     if !is_attempt(scratch.result()) {
         effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
         scratch.cursor.lost &= 2;
     }
     let effects = effects.forget(scratch);
-    new_length = new_length.forget(scratch);
-    new = new.forget(scratch);
     verdict = verdict.forget(scratch);
-    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = global::decide_names(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
     if scratch.cursor.lost != 0 {
         verdict = or_of_unknown(scratch, table, asked, verdict);
@@ -252,15 +230,26 @@ pub fn leave(
         | u64::from(verdict.action >> 1)
         | arguments::asked_to_write_in_vain(regs, scratch.result());
     if verifier::opaque(is_told) != 0 {
-        tell(
-            scratch,
-            jail,
-            who,
-            (asked, regs),
-            (length, new_length),
-            verdict,
-        );
+        global::tell_change(scratch, jail, verdict);
     }
+}
+
+/// Notes what the call is asked to do.
+#[inline(always)]
+pub fn note_arguments(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u64, i64)) {
+    reset_cursor(scratch, result);
+    let asked = arguments(call, regs).forget(scratch);
+    // A hook was asked about what the kernel did something to; of looks there is none.
+    let is_act = u32::from(asked.kind ^ kind::LOOK).wrapping_neg() >> 31;
+    scratch.cursor.trusted = open::is_done(result) & is_act & jail.hook_bit();
+    let is_followed = is_attempt(result) && asked.is_followed(regs);
+    let is_followed = u32::from(is_followed).forget(scratch);
+    scratch.asked = if is_followed != 0 {
+        followed_in_proc(scratch, read::current_task(), asked)
+    } else {
+        asked
+    };
+    scratch.cursor.followed = is_followed;
 }
 
 /// Forgets the call before: of this one only the result is known.
@@ -275,38 +264,48 @@ fn reset_cursor(scratch: &mut Scratch, result: i64) {
     scratch.cursor.result = result;
 }
 
-/// The length of the object's name and the state that it ends in, by its path or by its descriptor; with the verdict that was there,
+/// Notes the length of the object's name and the state that it ends in, by its path or by its descriptor. Returns the verdict that was there,
 /// or that on the descriptor's file.
 #[inline(always)]
-fn look_up_object(
+pub fn note_object(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
-    (asked, regs): (Arguments, u64),
+    regs: u64,
     mut verdict: Verdict,
-) -> (u32, u32, Verdict) {
+) -> Verdict {
+    let asked = scratch.asked;
     let (length, mut old) = if asked.object.by_descriptor != 0 {
         let descriptor = asked.object.directory as u32;
         let columns = (asked.column, asked.own);
+        let task = read::current_task();
         let (length, of_file) = look_up_descriptor(scratch, jail, task, (descriptor, columns));
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {
         let follows = u64::from(asked.is_followed(regs));
         let is_look = asked.kind == kind::LOOK;
-        look_up(scratch, jail, task, (asked.object, follows, is_look))
+        look_up(scratch, jail, (asked.object, follows, is_look))
     };
     let length = length.forget(scratch);
     old = old.forget(scratch);
     if asked.effects & effect::AWAY != 0 && !jail.has_hooks() && scratch.result() == 0 {
-        find_old(scratch, task, (asked.object, length));
+        find_old(scratch, (asked.object, length));
     }
     // Of looks, rules see the text alone.
     if asked.kind != kind::LOOK && is_attempt(scratch.result()) {
         let from = (asked.object.directory, length);
-        open::doubt_steps(scratch, jail, task, from);
+        open::doubt_steps(scratch, jail, from);
     }
-    (length, old, verdict)
+    scratch.cursor.named = length;
+    scratch.cursor.old = old;
+    let Some(table) = emit::table(jail) else {
+        return verdict;
+    };
+    verdict = verdict_at(scratch, table, old, asked.column).or(verdict);
+    verdict = verdict_at(scratch, table, old, asked.own).or(verdict);
+    let is_known = asked.effects / effect::LISTED;
+    note_lost_object(scratch, asked, scratch.cursor.followed & !is_known);
+    verdict
 }
 
 /// Notes whether the object is a file that no text tells. `is_followed`: 1, when its name's last component was followed to an
@@ -323,19 +322,16 @@ fn note_lost_object(scratch: &mut Scratch, asked: Arguments, is_followed: u32) {
     }
 }
 
-/// The length of the other name of an act and the state that it ends in, what the act does now that both names are known, and the
-/// verdict with that on the other name.
+/// Notes the length of the other name of an act and the state that it ends in, and what the act does now that both names are known.
+/// Returns the verdict with that on the other name.
 #[inline(always)]
-fn decide_new(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    task: u64,
-    table: &Table,
-    (asked, length): (Arguments, u32),
-    mut verdict: Verdict,
-) -> (u32, u32, u32, Verdict) {
+pub fn note_new(scratch: &mut Scratch, jail: JailCell, mut verdict: Verdict) -> Verdict {
+    let Some(table) = emit::table(jail) else {
+        return verdict;
+    };
+    let (asked, length) = (scratch.asked, scratch.cursor.named);
     let is_aim = asked.effects & effect::ALIAS != 0;
-    let (new_length, new) = look_up_new(scratch, jail, task, asked.new, (is_aim, length));
+    let (new_length, new) = look_up_new(scratch, jail, asked.new, (is_aim, length));
     let mut effects = asked.effects.forget(scratch);
     let new = new.forget(scratch);
     // Without hooks nobody learns what a call that follows the symlink has reached.
@@ -357,21 +353,19 @@ fn decide_new(
     if scratch.result() != 0 || jail.has_hooks() {
         effects &= !(effect::MOVED | effect::MOVED_BACK);
     } else if effects & effect::AWAY != 0 {
-        effects = find_new(scratch, jail, task, ((asked.new, new_length), effects));
+        effects = find_new(scratch, jail, ((asked.new, new_length), effects));
     }
-    (new_length, new, effects, verdict)
+    scratch.cursor.named_new = new_length;
+    scratch.cursor.new = new;
+    scratch.cursor.effects = effects;
+    verdict
 }
 
 /// Kills by the verdict, and makes the record of the act with its names.
 #[inline(always)]
-fn tell(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    who: Current,
-    (asked, regs): (Arguments, u64),
-    (length, new_length): (u32, u32),
-    mut verdict: Verdict,
-) {
+pub fn tell(scratch: &mut Scratch, jail: JailCell, who: Current, regs: u64, mut verdict: Verdict) {
+    let asked = scratch.asked;
+    let (length, new_length) = (scratch.cursor.named, scratch.cursor.named_new);
     emit::begin(&mut scratch.record, asked.kind, who);
     // A descriptor that is none, and nothing was done. Had something been done, another thread would have
     // closed the descriptor since, and the file could be the worst there is.
@@ -411,7 +405,7 @@ pub fn entered(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32) {
     const AT_FDCWD: i32 = -100;
     let place = path::base(who.task, AT_FDCWD);
     let columns = (column::STAT, column::STAT);
-    let (length, verdict) = look_up_place(scratch, jail, (who.task, place), columns);
+    let (length, verdict) = look_up_place(scratch, jail, place, columns);
     let verdict = advised(jail, verdict, 0).forget(scratch);
     if verdict.action < action::LOG {
         return;
@@ -484,7 +478,7 @@ fn attach_names(
     let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
     let is_empty = u64::from(verifier::apart(u64::from(length)) == 0);
     if verifier::opaque(first | is_empty) != 0 {
-        let base = path::resolve(scratch, task, path::base(task, asked.object.directory));
+        let base = path::resolve(scratch, path::base(task, asked.object.directory));
         let behind = at + u32::from(scratch.record.path_len);
         if base.is_whole() && base.length != 0 {
             read::append_path(scratch, behind, base.from, base.length);

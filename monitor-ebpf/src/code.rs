@@ -254,7 +254,7 @@ fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
 
 /// The rules' verdict, and the path of the file, if there is one.
 #[inline(always)]
-fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdict, Resolved) {
+fn judge(scratch: &mut Scratch, jail: JailCell, code: Code) -> (Verdict, Resolved) {
     let mut verdict = Verdict::NONE;
     if code.is_fileless()
         && let Some(table) = emit::table(jail)
@@ -264,7 +264,7 @@ fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdi
     verdict = verdict.forget(scratch);
     let mut resolved = Resolved::UNKNOWN;
     if code.file != 0 {
-        resolved = path::resolve(scratch, task, path::user_place(code.file));
+        resolved = path::resolve(scratch, path::user_place(code.file));
     }
     if code.file != 0 || code.has(UNKNOWN) {
         resolved = resolved.forget(scratch);
@@ -295,7 +295,7 @@ pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
 /// Decides on code that an exec has brought in no file of the tree, as on a program and on a mapping, and tells of it.
 #[inline(always)]
 fn begin(scratch: &mut Scratch, jail: JailCell, (who, regs): (Current, u64), code: Code) {
-    let (mut verdict, resolved) = judge(scratch, jail, who.task, code);
+    let (mut verdict, resolved) = judge(scratch, jail, code);
     if code.file != 0 {
         verdict = decide_file(scratch, jail, resolved, column::EXEC).or(verdict);
     }
@@ -318,7 +318,7 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
     if code.has(UNKNOWN) || !code.is_fileless() && !is_named(jail) {
         return;
     }
-    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    let (verdict, resolved) = judge(scratch, jail, code);
     if verdict.kills() {
         tell(scratch, jail, (who, regs), (code, resolved), (0, verdict));
     }
@@ -345,7 +345,7 @@ pub fn leave(
     if !telling && !is_named(jail) {
         return;
     }
-    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    let (verdict, resolved) = judge(scratch, jail, code);
     if telling || verdict.action > action::ALLOW {
         tell(
             scratch,
@@ -371,7 +371,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code, sha
         actor::mix(jail, who.task);
     }
     let code = code.forget(scratch);
-    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    let (verdict, resolved) = judge(scratch, jail, code);
     if !verdict.refuses() {
         return true;
     }

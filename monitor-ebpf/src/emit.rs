@@ -4,6 +4,7 @@ use turnkey_abi::{PATH, Record, Table, count, flag, kind};
 
 use crate::actor;
 use crate::automaton::{self, Verdict};
+use crate::global;
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Message, Scratch, UNREADABLE, offset};
 use crate::repeat;
@@ -28,6 +29,15 @@ pub fn current() -> Current {
         task,
         thread: read::field(task, offset!(task_pid)),
         is_noted: false,
+    }
+}
+
+/// The task that the program runs in, which [`note`] has noted.
+#[inline(always)]
+pub fn noted() -> Current {
+    Current {
+        is_noted: true,
+        ..current()
     }
 }
 
@@ -121,8 +131,8 @@ pub fn describe_inode(scratch: &mut Scratch, inode: u64) {
 
 /// Resolves the path of a file into [`Scratch::path`].
 #[inline(always)]
-pub fn resolve_file(scratch: &mut Scratch, task: u64, file: u64) -> Resolved {
-    path::resolve(scratch, task, path::place_of(file))
+pub fn resolve_file(scratch: &mut Scratch, file: u64) -> Resolved {
+    path::resolve(scratch, path::place_of(file))
 }
 
 /// Puts a resolved path behind the raw argument, and counts one that is not known.
@@ -167,6 +177,12 @@ pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
 /// Counts the act and tells of it, unless it only repeats the last one.
 #[inline(always)]
 pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    global::finish(scratch, jail, verdict);
+}
+
+/// [`finish`], written out.
+#[inline(always)]
+pub fn seal_and_send(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
     let role = scratch.cursor.role;
     let record = &mut scratch.record;
     seal(record, jail, (verdict, role));
@@ -181,7 +197,7 @@ pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
 #[inline(always)]
 pub fn conclude(scratch: &mut Scratch, jail: JailCell, who: Current, verdict: Verdict) {
     if who.is_noted {
-        scratch.cursor.due = DUE | u64::from(verdict.action) << 16 | u64::from(verdict.rule);
+        scratch.cursor.due = DUE | u64::from(verdict.word());
     } else {
         finish(scratch, jail, verdict);
     }
@@ -195,11 +211,7 @@ const DUE: u64 = 1 << 32;
 pub fn tell_due(scratch: &mut Scratch, jail: JailCell) {
     let due = scratch.cursor.due;
     if due != 0 {
-        let verdict = Verdict {
-            rule: due as u16,
-            action: (due >> 16) as u16,
-        };
-        finish(scratch, jail, verdict);
+        finish(scratch, jail, Verdict::of_word(due as u32));
     }
 }
 

@@ -5,6 +5,7 @@
 
 use turnkey_abi::{ABSENT, PATH};
 
+use crate::global;
 use crate::path::{self, Place, is_directory};
 use crate::read::{self, Scratch, UNREADABLE, offset};
 use crate::verifier::{self, Step};
@@ -294,14 +295,14 @@ fn cut(word: u64, length: u32) -> u64 {
 /// several entries of one name the kernel has the newest in front (__d_move of fs/dcache.c). A path through a symlink is not found.
 /// Returns the address of the `struct dentry` of the directory that has it or had it, or 0 when that is not certain.
 #[inline(always)]
-pub fn find(scratch: &mut Scratch, task: u64, directory: i32, length: u32) -> u64 {
+pub fn find(scratch: &mut Scratch, directory: i32, length: u32) -> u64 {
     if length == UNREADABLE {
         scratch.course.found = 0;
         return 0;
     }
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
-    walk(scratch, task, directory, (length, 0));
+    global::walk_entries(scratch, directory, (length, 0));
     scratch.course.parent()
 }
 
@@ -316,18 +317,13 @@ pub struct End {
 
 /// 1 when the path that is the first `length` bytes of the text certainly leads where it says, as no symlink is on the way, or else 0.
 #[inline(always)]
-pub fn leads_straight(
-    scratch: &mut Scratch,
-    task: u64,
-    directory: i32,
-    (length, end): (u32, End),
-) -> u32 {
+pub fn leads_straight(scratch: &mut Scratch, directory: i32, (length, end): (u32, End)) -> u32 {
     if length == 0 || length == UNREADABLE {
         return 0;
     }
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
-    walk(scratch, task, directory, (length, 0));
+    global::walk_entries(scratch, directory, (length, 0));
     scratch.course.is_straight(end) as u32
 }
 
@@ -338,17 +334,18 @@ pub fn leads_straight(
 #[inline(always)]
 pub fn steps_back_surely(
     scratch: &mut Scratch,
-    task: u64,
     directory: i32,
     (length, steps): (u32, u32),
 ) -> bool {
-    walk(scratch, task, directory, (length, steps));
+    global::walk_entries(scratch, directory, (length, steps));
     scratch.course.steps == 0
 }
 
 /// Walks along the path that is the first `length` bytes of the text, until `..` was stepped over so often; 0: to its end.
+/// Called through [`global`].
 #[inline(always)]
-fn walk(scratch: &mut Scratch, task: u64, directory: i32, (length, steps): (u32, u32)) {
+pub fn walk(scratch: &mut Scratch, directory: i32, (length, steps): (u32, u32)) {
+    let task = read::current_task();
     let (list, of_node) = entries();
     let (root_mount, root_dentry) = path::root(task).parts();
     let text = scratch.text.as_ptr() as u64;

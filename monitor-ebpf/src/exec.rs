@@ -54,14 +54,14 @@ fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) ->
     let may_be_empty = length == 0 || length == UNREADABLE;
     if !may_be_empty || !asked.empty_path {
         let from = (asked.directory, false);
-        let (verdict, _) = decide_argument(scratch, jail, task, from, (length, column::EXEC));
+        let (verdict, _) = decide_argument(scratch, jail, from, (length, column::EXEC));
         return (length, verdict);
     }
     let file = path::file_of(task, asked.directory as u32);
     if file == 0 {
         return (length, Verdict::NONE);
     }
-    let resolved = emit::resolve_file(scratch, task, file);
+    let resolved = emit::resolve_file(scratch, file);
     if !resolved.is_whole() {
         return (0, decide_file(scratch, jail, resolved, column::EXEC));
     }
@@ -135,8 +135,7 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
     let from = (AT_FDCWD, false);
-    let (mut by_name, base) =
-        decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    let (mut by_name, base) = decide_argument(scratch, jail, from, (length, column::EXEC));
     if length == UNREADABLE || !base.is_whole() {
         by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
     }
@@ -151,7 +150,7 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
     let script = actor::script(scratch, jail, who.task, traits, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
     emit::describe_file(scratch, file);
-    let resolved = emit::resolve_file(scratch, who.task, file);
+    let resolved = emit::resolve_file(scratch, file);
     emit::attach_path(scratch, jail, resolved);
     let mut verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
     if first {
@@ -201,18 +200,17 @@ pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64)
     let file: u64 = read::kernel(memory + u64::from(offset!(mm_exe_file)));
     if jail.started().get() == started::NOT {
         jail.started().set(started::UNTOLD);
-        let resolved = emit::resolve_file(scratch, who.task, file);
+        let resolved = emit::resolve_file(scratch, file);
         becomes(scratch, jail, who.task, resolved, before);
         return;
     }
     let length = read::kernel_text(scratch, filename);
     let from = (AT_FDCWD, false);
-    let (mut by_name, base) =
-        decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    let (mut by_name, base) = decide_argument(scratch, jail, from, (length, column::EXEC));
     if length == UNREADABLE || !base.is_whole() {
         by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
     }
-    let resolved = emit::resolve_file(scratch, who.task, file);
+    let resolved = emit::resolve_file(scratch, file);
     let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
     becomes(scratch, jail, who.task, resolved, before);
     if verdict.kills() {
@@ -263,9 +261,9 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) ->
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
     let from = (AT_FDCWD, false);
-    let (by_name, _) = decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    let (by_name, _) = decide_argument(scratch, jail, from, (length, column::EXEC));
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
-    let resolved = emit::resolve_file(scratch, who.task, file);
+    let resolved = emit::resolve_file(scratch, file);
     let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
     if !verdict.refuses() {
         return true;

@@ -1,8 +1,9 @@
 //! The identity of a file, which rules know besides its path: whether it has a name at all, and its device and inode.
 
-use turnkey_abi::{FILES, Table, WatchedFile, column};
+use turnkey_abi::{FILES, Table, column};
 
 use crate::automaton::{self, Verdict};
+use crate::global;
 use crate::read::{self, Scratch, offset};
 use crate::verifier::{self, Forget, Step};
 
@@ -23,14 +24,14 @@ pub fn column_of(scratch: &mut Scratch, inode: u64, column: u32) -> u32 {
 #[inline(always)]
 pub fn or_by_file(
     scratch: &mut Scratch,
-    table: &Table,
+    table: &'static Table,
     inode: u64,
     column: u32,
     by_path: Verdict,
 ) -> Verdict {
     let mut verdict = by_path;
     if inode != 0 && table.file_count != 0 {
-        let by_file = decide(scratch, table, inode, column);
+        let by_file = global::decide_by_file(scratch, table, inode, column);
         if strength(table, by_file) > strength(table, by_path) {
             verdict = by_file;
         }
@@ -39,16 +40,16 @@ pub fn or_by_file(
     verdict.forget(scratch)
 }
 
-/// The table's verdict on a file by itself.
+/// The table's verdict on a file by itself. Called through [`global`].
 #[inline(always)]
-fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
+pub fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
     let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));
-    let sought = WatchedFile {
+    scratch.sought = Sought {
         inode: read::kernel(inode + u64::from(offset!(inode_i_ino))),
         dev: read::kernel(block + u64::from(offset!(super_block_s_dev))),
-        ..WatchedFile::NONE
     };
-    let at = place_of(scratch, table, sought);
+    let at = place_of(scratch, table);
+    let sought = &scratch.sought;
     let found = &table.files[at as usize % FILES];
     let is_it = found.inode == sought.inode && found.dev == sought.dev;
     let rule = if is_it {
@@ -59,11 +60,17 @@ fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verd
     automaton::verdict(table, rule.forget(scratch))
 }
 
+/// A file by its number and its device, as [`turnkey_abi::WatchedFile`] has them.
+#[repr(C)]
+pub struct Sought {
+    inode: u64,
+    dev: u32,
+}
+
 /// A search for the file's place among those of the table.
 struct Search<'a> {
     scratch: &'a mut Scratch,
     table: &'a Table,
-    sought: WatchedFile,
 }
 
 impl Step for Search<'_> {
@@ -72,8 +79,9 @@ impl Step for Search<'_> {
         let step = (FILES as u64 / 2) >> (round & 31);
         let at = self.scratch.cursor.place;
         let other = &self.table.files[verifier::opaque(at + step - 1) as usize % FILES];
-        let in_front = other.inode < self.sought.inode
-            || other.inode == self.sought.inode && other.dev < self.sought.dev;
+        let sought = &self.scratch.sought;
+        let in_front =
+            other.inode < sought.inode || other.inode == sought.inode && other.dev < sought.dev;
         if in_front {
             self.scratch.cursor.place = at + step;
         }
@@ -83,13 +91,9 @@ impl Step for Search<'_> {
 
 /// Number of the table's files in front of this one.
 #[inline(always)]
-fn place_of(scratch: &mut Scratch, table: &Table, sought: WatchedFile) -> u64 {
+fn place_of(scratch: &mut Scratch, table: &Table) -> u64 {
     scratch.cursor.place = 0;
-    let mut search = Search {
-        scratch,
-        table,
-        sought,
-    };
+    let mut search = Search { scratch, table };
     verifier::repeat(FILES.ilog2(), &mut search);
     scratch.cursor.place
 }

@@ -15,6 +15,7 @@ mod code;
 mod emit;
 mod entry;
 mod exec;
+mod global;
 mod identity;
 mod kinds;
 mod log;
@@ -40,6 +41,7 @@ use aya_ebpf::programs::{BtfTracePointContext, SockAddrContext, SockContext};
 use turnkey_abi::act;
 use turnkey_abi::syscalls::{CLASSES, class, on};
 
+use crate::automaton::Verdict;
 use crate::maps::program;
 use crate::network::Internet;
 use crate::read::JailCell;
@@ -199,6 +201,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
 
 // sys_exit(struct pt_regs *regs, long ret)
 #[btf_tracepoint(function = "sys_exit")]
+#[inline(always)]
 fn sys_exit(context: BtfTracePointContext) -> i32 {
     kill_after_program(leave(&context, context.arg(0), context.arg(1)))
 }
@@ -220,7 +223,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     }
     if network::is_refused_urgent(nr, call, (regs, result)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        global::filtered(scratch, jail, nr, result);
         return None;
     }
     // Memory is mapped all day.
@@ -238,12 +241,12 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let meets_limit = tells_of_limits && refused::meets_limit(result);
     if meets_limit || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        global::filtered(scratch, jail, nr, result);
         return None;
     }
     if question::may_be_written(nr, result) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        question::written(scratch, jail, emit::current(), nr, regs);
+        global::written(scratch, jail, nr);
         return None;
     }
     if is_unasked {
@@ -259,48 +262,53 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         }
         scratch.cursor.marked = mark.rest();
     }
-    let who = emit::note(scratch, who);
+    global::note(scratch);
     // What this thread was condemned for was told when it happened.
     let told = condemned && jail.condemned_thread().get() == who.thread;
     match call {
         class::OPEN..=class::OPENAT2 | class::BY_HANDLE if !told && open::is_told(call, result) => {
-            open::leave(scratch, jail, who, call, regs, result);
+            global::leave_open(scratch, jail, call, result);
         }
         class::EXECVE | class::EXECVEAT if !told => {
-            exec::leave(scratch, jail, who, call, regs, result);
+            global::leave_exec(scratch, jail, call, result);
         }
         class::CONNECT..=class::SENDMSG if network::sends_nothing(nr, regs) => {}
         class::CONNECT..=class::SENDMSG => {
             if !read::is_address_told(scratch) {
-                network::leave(scratch, jail, who, call, (regs, result));
+                scratch.cursor.lost = 0;
+                let mut verdict = Verdict::NONE;
+                if call == class::BIND && !jail.has_hooks() {
+                    verdict = global::decide_bound(scratch, jail);
+                }
+                global::leave_network(scratch, jail, call, result, verdict);
             }
-            question::leave(scratch, jail, who, call, (regs, result));
+            global::leave_question(scratch, jail, call, result);
         }
         // Where no filter refuses it, a device is made like a file.
         class::MAKE..=class::MAKEAT if change::makes_device(regs) && result < 0 => {
             let call = class::WATCH + on::NONE;
-            let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
+            global::leave_refused(scratch, jail, (call, nr), result);
         }
         class::LOOK if change::has_entered(nr, result) && !told => {
-            change::entered(scratch, jail, who, nr);
+            global::entered(scratch, jail, nr);
         }
         class::LINK..=class::FCHMOD
         | class::LOOK..=class::WATCHES
         | class::MAKE..=class::TIMESAT
             if !told =>
         {
-            change::leave(scratch, jail, who, call, (regs, result));
+            change::leave(scratch, jail, call, (regs, result));
         }
         class::MMAP..=class::SHMAT if !told => {
-            code::leave(scratch, jail, who, call, (regs, result));
+            global::leave_code(scratch, jail, call, result);
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
         class::LOOK..=class::WATCHES | class::MAKE..=class::TIMESAT => {}
-        class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
+        class::LISTEN if !told => global::listened(scratch, jail, result),
         class::LISTEN => {}
         call if told && refused::may_blind((call, nr)) => {}
         class::SOCKET.. => {
-            let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
+            global::leave_refused(scratch, jail, (call, nr), result);
         }
         _ => {}
     }

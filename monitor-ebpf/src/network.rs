@@ -15,6 +15,7 @@ use crate::addresses::{self, LOOPBACK_V4, LOOPBACK_V6, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::global;
 use crate::open;
 use crate::path;
 use crate::peers;
@@ -398,6 +399,7 @@ pub fn leave(
     who: Current,
     call: u8,
     (regs, result): (u64, i64),
+    mut verdict: Verdict,
 ) {
     let (address, length) = argument(call, regs);
     if address == 0 || length == 0 {
@@ -408,16 +410,11 @@ pub fn leave(
     } else {
         length
     };
-    scratch.cursor.lost = 0;
-    let mut verdict = Verdict::NONE;
-    if call == class::BIND && !jail.has_hooks() {
-        verdict = decide_socket_file(scratch, jail, who.task, (address, length));
-    }
     let readable = read::user_bytes(scratch, address, length);
     let errno = if result < 0 { -result as u32 } else { 0 };
     let refused = errno == EPERM || errno == EACCES || errno == ENOSYS;
     if readable && refused {
-        verdict = decide_argument(scratch, jail, act_of(call), length)
+        verdict = global::decide_address(scratch, jail, act_of(call), length)
             .or(verdict)
             .forget(scratch);
     }
@@ -437,13 +434,27 @@ pub fn leave(
     emit::finish(scratch, jail, verdict);
 }
 
+/// The rules' verdict on the file that a call makes which binds a socket.
+#[inline(always)]
+pub fn decide_bound(scratch: &mut Scratch, jail: JailCell, regs: u64) -> Verdict {
+    let (address, length) = argument(class::BIND, regs);
+    if address == 0 || length == 0 {
+        return Verdict::NONE;
+    }
+    let length = if length > ADDRESS as u32 {
+        ADDRESS as u32
+    } else {
+        length
+    };
+    decide_socket_file(scratch, jail, (address, length))
+}
+
 /// The rules' verdict on the file that a Unix socket makes where it is bound, which is writing to it. An abstract name
 /// makes none. The kernel takes the path to end where the address does. Where there are hooks they are asked.
 #[inline(always)]
 fn decide_socket_file(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     (address, length): (u64, u32),
 ) -> Verdict {
     /// Offset of the path in `struct sockaddr_un` of linux/un.h.
@@ -457,9 +468,9 @@ fn decide_socket_file(
     }
     let path = address + u64::from(AT_PATH);
     let length = read::user_text_within(scratch, path, length - AT_PATH);
-    let state = open::state_of_argument(scratch, jail, task, (AT_FDCWD, length));
+    let state = open::state_of_argument(scratch, jail, (AT_FDCWD, length));
     scratch.cursor.own = 0;
-    open::doubt_steps(scratch, jail, task, (AT_FDCWD, length));
+    open::doubt_steps(scratch, jail, (AT_FDCWD, length));
     let verdict = automaton::decide_state(scratch, table, state, column::WRITE);
     if scratch.cursor.magic == magic::NONE {
         return verdict.forget(scratch);
@@ -472,7 +483,7 @@ fn decide_socket_file(
 /// The rules' verdict on an address that only the filter of syscalls has seen, the first `length` bytes of
 /// [`Scratch::text`]. One that is cut is none.
 #[inline(always)]
-fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
+pub fn decide_address(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
     let text = &scratch.text;
     let word = |at: usize| u32::from_ne_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
     let role = scratch.cursor.role;

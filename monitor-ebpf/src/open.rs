@@ -10,6 +10,7 @@ use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
 use crate::entry;
+use crate::global;
 use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
@@ -130,35 +131,33 @@ fn access_of_mode(mode: u32, flags: u32) -> u32 {
 pub fn decide_argument(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     from: (i32, bool),
     asked: (u32, u32),
 ) -> (Verdict, Resolved) {
-    let (verdict, base) = ask_about_argument(scratch, jail, task, from, asked);
-    // However it came to its answer, the verifier goes on from here once.
-    (verdict.forget(scratch), base.forget(scratch))
+    global::decide_argument(scratch, jail, from, asked)
 }
 
+/// [`decide_argument`], written out; the base is in [`Cursor::resolved`](read::Cursor::resolved).
 #[inline(always)]
-fn ask_about_argument(
+pub fn ask_about_argument(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     from: (i32, bool),
     (length, column): (u32, u32),
-) -> (Verdict, Resolved) {
+) -> Verdict {
+    scratch.cursor.resolved = Resolved::EMPTY;
     let Some(table) = emit::table(jail) else {
-        return (Verdict::NONE, Resolved::EMPTY);
+        return Verdict::NONE;
     };
     if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
-        return (Verdict::NONE, Resolved::EMPTY);
+        return Verdict::NONE;
     }
-    let base = base_of_argument(scratch, jail, task, from);
+    scratch.cursor.resolved = base_of_argument(scratch, jail, from);
+    let base = scratch.cursor.resolved;
     if !base.is_whole() {
-        return (Verdict::NONE, base);
+        return Verdict::NONE;
     }
-    let verdict = automaton::decide_written(scratch, table, jail, base, (length, column));
-    (verdict, base)
+    automaton::decide_written(scratch, table, jail, base, (length, column))
 }
 
 /// The base that the path argument in the text starts from: [`Resolved::EMPTY`], when it is absolute, and starts from the root of
@@ -167,9 +166,9 @@ fn ask_about_argument(
 fn base_of_argument(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     (directory, in_root): (i32, bool),
 ) -> Resolved {
+    let task = read::current_task();
     let is_absolute = scratch.text[0] == b'/' && !in_root;
     if is_absolute && scratch.cursor.roams == 0 {
         return Resolved::EMPTY;
@@ -179,7 +178,7 @@ fn base_of_argument(
     } else {
         path::base(task, directory)
     };
-    let base = path::resolve(scratch, task, place);
+    let base = path::resolve(scratch, place);
     if is_absolute && base.length == 1 {
         return Resolved::EMPTY;
     }
@@ -199,7 +198,16 @@ fn base_of_argument(
 pub fn state_of_argument(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
+    (directory, length): (i32, u32),
+) -> u32 {
+    global::state_of_argument(scratch, jail, (directory, length))
+}
+
+/// [`state_of_argument`], written out.
+#[inline(always)]
+pub fn look_up_argument(
+    scratch: &mut Scratch,
+    jail: JailCell,
     (directory, length): (i32, u32),
 ) -> u32 {
     let mut state = NOWHERE;
@@ -209,7 +217,7 @@ pub fn state_of_argument(
         && length != UNREADABLE
         && let Some(table) = emit::table(jail)
     {
-        let base = base_of_argument(scratch, jail, task, (directory, false)).forget(scratch);
+        let base = base_of_argument(scratch, jail, (directory, false)).forget(scratch);
         if base.is_whole() {
             state = automaton::state_of_written(scratch, table, jail, base, length);
             state = state.forget(scratch);
@@ -218,8 +226,7 @@ pub fn state_of_argument(
             }
         }
     }
-    // The verifier goes on from here once.
-    state.forget(scratch)
+    state
 }
 
 /// Notes in [`Cursor::magic`] that the path argument which was looked up last leads to a file that no text tells, as a `..` of it
@@ -227,17 +234,12 @@ pub fn state_of_argument(
 ///
 /// [`Cursor::magic`]: read::Cursor::magic
 #[inline(always)]
-pub fn doubt_steps(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    task: u64,
-    (directory, length): (i32, u32),
-) {
+pub fn doubt_steps(scratch: &mut Scratch, jail: JailCell, (directory, length): (i32, u32)) {
     let steps = scratch.cursor.stepped;
     if steps == 0 || jail.has_hooks() {
         return;
     }
-    if !entry::steps_back_surely(scratch, task, directory, (length, steps)) {
+    if !entry::steps_back_surely(scratch, directory, (length, steps)) {
         scratch.cursor.magic = magic::BELOW;
     }
 }
@@ -245,6 +247,17 @@ pub fn doubt_steps(
 /// The rules' verdict on a resolved path, which may be unknown.
 #[inline(always)]
 pub fn decide_file(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    resolved: Resolved,
+    column: u32,
+) -> Verdict {
+    global::decide_file(scratch, jail, resolved, column)
+}
+
+/// [`decide_file`], written out.
+#[inline(always)]
+pub fn ask_about_file(
     scratch: &mut Scratch,
     jail: JailCell,
     resolved: Resolved,
@@ -278,7 +291,7 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
     let from = (asked.directory, asked.in_root);
     // The end of the call knows what was opened, or that nothing was.
     scratch.cursor.trusted = 1;
-    let (verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
+    let (verdict, base) = decide_argument(scratch, jail, from, (length, column));
     if verdict.kills() {
         automaton::execute(jail, who.thread);
         emit::begin(&mut scratch.record, kind::OPEN, who);
@@ -344,10 +357,10 @@ pub fn leave(
             follows: 1,
             is_nowhere: verifier::is_some((result ^ ENOENT) as u64) ^ 1,
         };
-        let straight = entry::leads_straight(scratch, who.task, asked.directory, (length, end));
+        let straight = entry::leads_straight(scratch, asked.directory, (length, end));
         scratch.cursor.trusted = straight;
     }
-    let (mut verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
+    let (mut verdict, base) = decide_argument(scratch, jail, from, (length, column));
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
     scratch.record.detail = asked.flags;
@@ -399,7 +412,7 @@ fn decide_opened(
     let place = Place::of_head(scratch, file);
     let column = column_of(access_of_mode(mode, flags));
     emit::describe_inode(scratch, inode);
-    let resolved = path::resolve(scratch, task, place);
+    let resolved = path::resolve(scratch, place);
     emit::attach_path(scratch, jail, resolved);
     decide_file(scratch, jail, resolved, column)
 }
@@ -426,9 +439,9 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
         length = text_of(scratch, call, asked).forget(scratch);
         let from = (asked.directory, asked.in_root);
         scratch.cursor.trusted = 1;
-        (verdict, _) = decide_argument(scratch, jail, who.task, from, (length, column));
+        (verdict, _) = decide_argument(scratch, jail, from, (length, column));
     }
-    let resolved = emit::resolve_file(scratch, who.task, file);
+    let resolved = emit::resolve_file(scratch, file);
     let by_name = verdict.rule;
     verdict = decide_file(scratch, jail, resolved, column).or(verdict);
     if by_call {
@@ -452,7 +465,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
 pub fn receive(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> bool {
     let flags: u32 = read::kernel(file + u64::from(offset!(file_f_flags)));
     let column = column_of(access_of_file(file, flags));
-    let resolved = emit::resolve_file(scratch, who.task, file);
+    let resolved = emit::resolve_file(scratch, file);
     let verdict = decide_file(scratch, jail, resolved, column);
     tell_hooked(
         scratch,

@@ -2,6 +2,7 @@
 
 use turnkey_abi::{ABSENT, PATH, fault};
 
+use crate::global;
 use crate::read::{self, NAME, Scratch, offset};
 use crate::verifier::{self, Forget, Passage, Step};
 
@@ -229,9 +230,9 @@ impl Forget for Resolved {
     }
 }
 
-/// A walk from a directory entry to the root. Names are written from the end of the buffer.
-struct Walk<'a> {
-    scratch: &'a mut Scratch,
+/// A walk from a directory entry to the root, in map memory. Names are written from the end of the buffer.
+#[repr(C)]
+pub struct Ascent {
     mount: u64,
     dentry: u64,
     root: Place,
@@ -239,6 +240,10 @@ struct Walk<'a> {
     top: u64,
     parent: u64,
     mountpoint: u64,
+}
+
+struct Walk<'a> {
+    scratch: &'a mut Scratch,
 }
 
 impl Step for Walk<'_> {
@@ -254,37 +259,43 @@ impl Walk<'_> {
     /// One step up: over a mount's edge, or from an entry to its directory.
     #[inline(always)]
     fn up(&mut self) -> u32 {
-        if self.dentry == self.root.dentry && self.mount == self.root.mount {
+        if self.scratch.ascent.dentry == self.scratch.ascent.root.dentry
+            && self.scratch.ascent.mount == self.scratch.ascent.root.mount
+        {
             return WHOLE;
         }
-        if self.dentry == self.top {
+        if self.scratch.ascent.dentry == self.scratch.ascent.top {
             return self.over_mount();
         }
-        read::head(self.scratch, self.dentry);
-        let directory: u64 = read::of_head(self.scratch, self.dentry, offset!(dentry_d_parent));
+        read::head(self.scratch, self.scratch.ascent.dentry);
+        let directory: u64 = read::of_head(
+            self.scratch,
+            self.scratch.ascent.dentry,
+            offset!(dentry_d_parent),
+        );
         if directory == 0 {
             return FAILED;
         }
-        let alone = directory == self.dentry;
+        let alone = directory == self.scratch.ascent.dentry;
         let done = self.prepend_name(alone);
-        self.dentry = directory;
+        self.scratch.ascent.dentry = directory;
         done
     }
 
     /// From the top of a mount to where it is mounted.
     #[inline(always)]
     fn over_mount(&mut self) -> u32 {
-        let above = self.parent + u64::from(offset!(mount_mnt));
-        if above == self.mount {
+        let above = self.scratch.ascent.parent + u64::from(offset!(mount_mnt));
+        if above == self.scratch.ascent.mount {
             // From no place at all, which is zeros throughout, one comes here, too.
-            return if self.parent == 0 {
+            return if self.scratch.ascent.parent == 0 {
                 FAILED
             } else {
                 self.at_top()
             };
         }
-        self.dentry = self.mountpoint;
-        self.mount = above;
+        self.scratch.ascent.dentry = self.scratch.ascent.mountpoint;
+        self.scratch.ascent.mount = above;
         self.look_at_mount();
         GOING
     }
@@ -294,13 +305,13 @@ impl Walk<'_> {
     /// rule: the path goes on to the root of the file system.
     #[inline(always)]
     fn at_top(&mut self) -> u32 {
-        let mount = self.mount - u64::from(offset!(mount_mnt));
+        let mount = self.scratch.ascent.mount - u64::from(offset!(mount_mnt));
         let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
         let is_here = namespace == mount_namespace(read::current_task());
         if is_here || namespace == INTERNAL || self.scratch.cursor.roams == 0 {
             return WHOLE;
         }
-        self.top = BEYOND;
+        self.scratch.ascent.top = BEYOND;
         GOING
     }
 
@@ -308,12 +319,13 @@ impl Walk<'_> {
     #[inline(always)]
     fn look_at_mount(&mut self) {
         let inner = offset!(mount_mnt);
-        let mount = self.mount - u64::from(inner);
+        let mount = self.scratch.ascent.mount - u64::from(inner);
         read::head(self.scratch, mount);
         let top = inner + offset!(vfsmount_mnt_root);
-        self.top = read::of_head(self.scratch, mount, top);
-        self.parent = read::of_head(self.scratch, mount, offset!(mount_mnt_parent));
-        self.mountpoint = read::of_head(self.scratch, mount, offset!(mount_mnt_mountpoint));
+        self.scratch.ascent.top = read::of_head(self.scratch, mount, top);
+        self.scratch.ascent.parent = read::of_head(self.scratch, mount, offset!(mount_mnt_parent));
+        self.scratch.ascent.mountpoint =
+            read::of_head(self.scratch, mount, offset!(mount_mnt_mountpoint));
     }
 
     /// Writes the place at which everybody has the file system that a tree is of which is mounted nowhere, in front of what is there.
@@ -321,7 +333,8 @@ impl Walk<'_> {
     fn prepend_usual_place(&mut self) -> u32 {
         const PROC: u64 = 0x9fa0;
         const SYSFS: u64 = 0x6265_6572;
-        let block: u64 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_sb)));
+        let block: u64 =
+            read::kernel(self.scratch.ascent.mount + u64::from(offset!(vfsmount_mnt_sb)));
         let place = match read::kernel(block + u64::from(offset!(super_block_s_magic))) {
             PROC => *b"/proc",
             SYSFS => *b"\0/sys",
@@ -347,8 +360,8 @@ impl Walk<'_> {
     /// directory has it.
     #[inline(always)]
     fn without_name(&self) -> u32 {
-        let place = Place::on_mount(self.mount, self.dentry);
-        if self.top == BEYOND {
+        let place = Place::on_mount(self.scratch.ascent.mount, self.scratch.ascent.dentry);
+        if self.scratch.ascent.top == BEYOND {
             WHOLE
         } else if place.is_internal() && place.is_of_own_file_system() {
             NAMELESS
@@ -364,7 +377,7 @@ impl Walk<'_> {
         let end = self.scratch.cursor.begin;
         if alone && end as usize != PATH {
             // Else a directory that was moved out of the tree that is mounted here.
-            return if self.top == BEYOND {
+            return if self.scratch.ascent.top == BEYOND {
                 self.prepend_usual_place()
             } else {
                 FAILED
@@ -372,9 +385,9 @@ impl Walk<'_> {
         }
         let name = offset!(dentry_d_name);
         let length = name + offset!(qstr_len);
-        let length: u32 = read::of_head(self.scratch, self.dentry, length);
+        let length: u32 = read::of_head(self.scratch, self.scratch.ascent.dentry, length);
         let text = name + offset!(qstr_name);
-        let text: u64 = read::of_head(self.scratch, self.dentry, text);
+        let text: u64 = read::of_head(self.scratch, self.scratch.ascent.dentry, text);
         if length as usize > NAME {
             return FAILED;
         }
@@ -398,13 +411,19 @@ impl Walk<'_> {
     }
 }
 
-/// Writes the path of `place`, as seen from the root of `task`, or of its mount namespace where tasks choose their roots, to
+/// Writes the path of `place`, as seen from the root of the current task, or of its mount namespace where tasks choose their roots, to
 /// [`Scratch::path`]. That of no place is not known.
 #[inline(always)]
-pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
+pub fn resolve(scratch: &mut Scratch, place: Place) -> Resolved {
+    global::resolve(scratch, place)
+}
+
+/// [`resolve`], written out.
+#[inline(always)]
+pub fn walk(scratch: &mut Scratch, place: Place) -> Resolved {
     // Nothing is at the address 0: the walk ends at the top. Branch-free, as the verifier would go on from here twice.
     let stays = verifier::opaque(scratch.cursor.roams).wrapping_sub(1);
-    let own = root(task);
+    let own = root(read::current_task());
     let root = Place {
         mount: own.mount & stays,
         dentry: own.dentry & stays,
@@ -412,8 +431,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
     let Place { mount, dentry } = place;
     scratch.cursor.begin = PATH as u32;
     scratch.cursor.ended = GOING;
-    let mut walk = Walk {
-        scratch,
+    scratch.ascent = Ascent {
         mount,
         dentry,
         root,
@@ -422,6 +440,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         parent: verifier::opaque(0),
         mountpoint: verifier::opaque(0),
     };
+    let mut walk = Walk { scratch };
     walk.look_at_mount();
     verifier::repeat(STEPS, &mut walk);
     let state = scratch.cursor.ended;
@@ -432,7 +451,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
     }
     let length = PATH as u32 - from;
     let inode = read::kernel(dentry + u64::from(offset!(dentry_d_inode)));
-    let found = if state == GOING || length as usize >= PATH || read::has(fault::RESOLVE) {
+    if state == GOING || length as usize >= PATH || read::has(fault::RESOLVE) {
         Resolved {
             inode,
             ..Resolved::UNKNOWN
@@ -444,8 +463,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
             inode,
             state,
         }
-    };
-    found.forget(scratch)
+    }
 }
 
 /// The address of the `struct file` behind a descriptor of `task`; 0 when there is none.

@@ -11,9 +11,12 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{ABI_VERSION, OWN_PLACE, Offsets, PATH, Record, SlotData, TEXT, Table, fault};
 
+use crate::change::Arguments;
 use crate::entry::Course;
+use crate::identity::Sought;
 use crate::maps;
 use crate::mounts::Search;
+use crate::path::{Ascent, Resolved};
 use crate::verifier::{self, Forget, Passage};
 
 mod actor;
@@ -77,6 +80,12 @@ pub struct Scratch {
     pub cursor: Cursor,
     /// The place that the walk along a path has come to.
     pub course: Course,
+    /// The arguments of a call that changes names, and asks about them.
+    pub asked: Arguments,
+    /// The file that is sought among those of the table.
+    pub sought: Sought,
+    /// The walk from an entry to the root.
+    pub ascent: Ascent,
     /// The mount that is sought.
     pub search: Search,
 }
@@ -90,6 +99,8 @@ pub struct Cursor {
     pub begin: u32,
     /// State in which the building of that path ended.
     pub ended: u32,
+    /// A path on its way into or out of a function of [`global`](crate::global).
+    pub resolved: Resolved,
     /// Components of the path being normalised so far.
     pub depth: u32,
     /// Bytes of the current component so far.
@@ -123,6 +134,16 @@ pub struct Cursor {
     pub parent: u64,
     /// The type and the mode of what is by the old name after a rename; 0: none is, or it is not known.
     pub back: u16,
+    /// Lengths of the names of the act.
+    pub named: u32,
+    pub named_new: u32,
+    /// The states that they end in.
+    pub old: u32,
+    pub new: u32,
+    /// 1 when the object is what its name leads to.
+    pub followed: u32,
+    /// The effects of the act, once both names are known.
+    pub effects: u32,
     /// The result of the call that is over now, where the verifier takes it for any.
     pub result: i64,
     /// Not 0: the path being looked at has a slash in it.

@@ -12,6 +12,7 @@
 //!   Where there is none that nobody else writes, [`unknown`] takes it through the stack.
 //! - **No branch where arithmetic will do**, in what runs for each byte or each operand: `((at - words) >> 63) as u64` is a
 //!   mask of all ones or none.
+//! - **A part is looked at once** where it is a function of `global.rs`, whoever calls it and with what.
 //! - **A loop is looked at once.** [`repeat`] has bpf_loop(2) call the body. Its state lives in map memory
 //!   (`Cursor` in `read.rs`): before Linux 6.7 the verifier believes of values on the stack that one round was all.
 //! - **Two copies of one value are [`apart`]** where a check of the one would otherwise be noted for the other as well.

@@ -12,7 +12,8 @@ const RENAME_EXCHANGE: u32 = 2;
 
 /// An argument that means a file, and the directory that it starts from.
 #[derive(Clone, Copy)]
-pub(super) struct Name {
+#[repr(C)]
+pub struct Name {
     pub(super) directory: i32,
     /// The address of the path.
     pub(super) path: u64,
@@ -22,7 +23,8 @@ pub(super) struct Name {
 
 /// The arguments of any of the calls.
 #[derive(Clone, Copy)]
-pub(super) struct Arguments {
+#[repr(C)]
+pub struct Arguments {
     /// [`kind::CHANGE`] or [`kind::LOOK`]
     pub(super) kind: u16,
     pub(super) on: u8,

@@ -4,10 +4,11 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
 
 use super::arguments::effect;
-use super::naming::{Names, below, naming, of_aim, verdict_at};
+use super::naming::{Names, below, of_aim, verdict_at};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::global;
 use crate::identity;
 use crate::open;
 use crate::path::{self, Place, Resolved};
@@ -113,7 +114,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     let mut verdict = Verdict::NONE;
     let (mut new_length, mut new) = (0, NOWHERE);
     if let Some(place) = act.new {
-        let resolved = path::resolve(scratch, who.task, place);
+        let resolved = path::resolve(scratch, place);
         (verdict, new) = decide_place(scratch, table, resolved, (column, column::WRITE));
         new_length = put(scratch, 0, resolved);
     }
@@ -124,7 +125,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     } else {
         column
     };
-    let resolved = path::resolve(scratch, who.task, act.object);
+    let resolved = path::resolve(scratch, act.object);
     let (of_object, old) = decide_place(scratch, table, resolved, (column, away));
     verdict = of_object.or(verdict);
     verdict = by_itself(scratch, table, (resolved, old), act.own)
@@ -141,7 +142,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
         effects
     };
     let effects = effects.forget(scratch);
-    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = global::decide_names(scratch, table, effects, Names { old, new }).or(verdict);
     // No rule can deny a change of times or extended attributes.
     let prevents = jail.prevents() && act.on != on::ATTRIBUTE;
     let regs = read::current_registers();
@@ -197,7 +198,6 @@ fn decide_kernel_aim(
     scratch: &mut Scratch,
     table: &'static Table,
     jail: JailCell,
-    task: u64,
     link: Link,
 ) -> Verdict {
     let length = read::kernel_text(scratch, link.aim);
@@ -207,7 +207,7 @@ fn decide_kernel_aim(
     let (mut effects, mut base) = (effect::ABSOLUTE, Resolved::EMPTY);
     if scratch.text[0] != b'/' {
         effects = 0;
-        base = path::resolve(scratch, task, link.directory);
+        base = path::resolve(scratch, link.directory);
     }
     let base = base.forget(scratch);
     let effects = effects.forget(scratch);
@@ -232,7 +232,7 @@ pub fn make_hook(
     };
     let mut verdict = Verdict::NONE;
     if let Some(link) = link {
-        verdict = decide_kernel_aim(scratch, table, jail, who.task, link).forget(scratch);
+        verdict = decide_kernel_aim(scratch, table, jail, link).forget(scratch);
     }
     let call = class_of(read::current_registers());
     let by_open = matches!(call, class::OPEN..=class::OPENAT2 | class::BY_HANDLE);
@@ -246,7 +246,7 @@ pub fn make_hook(
     };
     let asked = asked.forget(scratch);
     let own = own.forget(scratch);
-    let resolved = path::resolve(scratch, who.task, place);
+    let resolved = path::resolve(scratch, place);
     let (of_place, state) = decide_place(scratch, table, resolved, (asked, asked));
     verdict = of_place.or(verdict);
     verdict = by_itself(scratch, table, (resolved, state), own).or(verdict);

@@ -23,8 +23,8 @@ pub fn note_aim(jail: JailCell, regs: u64) {
 
 /// Looks for what is by the old name, the first `length` bytes of the text, and for the directory that had the object.
 #[inline(always)]
-pub(super) fn find_old(scratch: &mut Scratch, task: u64, (name, length): (Name, u32)) {
-    scratch.cursor.parent = entry::find(scratch, task, name.directory, length);
+pub(super) fn find_old(scratch: &mut Scratch, (name, length): (Name, u32)) {
+    scratch.cursor.parent = entry::find(scratch, name.directory, length);
     scratch.cursor.back = path::mode(scratch.course.found);
 }
 
@@ -37,10 +37,9 @@ pub(super) fn find_old(scratch: &mut Scratch, task: u64, (name, length): (Name, 
 pub(super) fn find_new(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     ((name, length), effects): ((Name, u32), u32),
 ) -> u32 {
-    let parent = entry::find(scratch, task, name.directory, length);
+    let parent = entry::find(scratch, name.directory, length);
     let is_apart =
         verifier::is_some(scratch.cursor.parent ^ parent) | (verifier::is_some(parent) ^ 1);
     scratch.cursor.parent = is_apart;
@@ -67,7 +66,6 @@ pub(super) fn find_new(
 pub(super) fn look_for_symlinks(
     scratch: &mut Scratch,
     jail: JailCell,
-    task: u64,
     (directory, length, follows): (i32, u32, u64),
 ) {
     if jail.has_hooks() || jail.aliased().get() == 0 {
@@ -77,6 +75,6 @@ pub(super) fn look_for_symlinks(
         follows,
         is_nowhere: 0,
     };
-    let trusted = entry::leads_straight(scratch, task, directory, (length, end));
+    let trusted = entry::leads_straight(scratch, directory, (length, end));
     scratch.cursor.trusted = trusted;
 }

@@ -15,9 +15,9 @@ pub(super) fn verdict_at(scratch: &Scratch, table: &Table, state: u32, column: u
 
 /// Two names of one act, by the states that they end in.
 #[derive(Clone, Copy)]
-pub(super) struct Names {
-    pub(super) old: u32,
-    pub(super) new: u32,
+pub struct Names {
+    pub old: u32,
+    pub new: u32,
 }
 
 /// The verdict on a file that is under the new name and not, or not only, under the old one.
@@ -50,9 +50,9 @@ pub(super) fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -
 }
 
 /// The rules' verdict on the names that an act makes true and untrue, but for those rules that speak of such acts
-/// themselves. [`effect::MOVED`]: the object may be a directory.
+/// themselves. [`effect::MOVED`]: the object may be a directory. Called through [`global`](crate::global).
 #[inline(always)]
-pub(super) fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
+pub fn decide_names(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
     let mut verdict = Verdict::NONE;
     if effects & effect::MADE != 0 {
         verdict = of_file(scratch, table, names);

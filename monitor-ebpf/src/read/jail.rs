@@ -78,8 +78,15 @@ macro_rules! word {
 impl JailCell {
     /// The cell of a value of the map of jails, which outlives every program.
     #[inline(always)]
-    pub(super) fn at(value: *mut Jail) -> Self {
+    pub fn at(value: *mut Jail) -> Self {
         Self(value)
+    }
+
+    /// The value itself, for a function of [`global`](crate::global).
+    #[inline(always)]
+    pub fn memory(self) -> &'static mut Jail {
+        // SAFETY: it outlives every program, and nobody makes more of the reference than an address.
+        unsafe { &mut *self.0 }
     }
 
     #[inline(always)]

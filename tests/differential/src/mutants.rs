@@ -34,9 +34,7 @@ struct Mutant {
 
 /// Builds each, looks until something does not agree, and prints what came of it.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let path = workspace::root().join("tests/differential/mutants.toml");
-    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
-    let list: MutantList = toml::from_str(&text).context("the list cannot be read")?;
+    let list = list()?;
     let only = &arguments.only;
     let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
     let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
@@ -50,6 +48,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         eprintln!("mutant {}: {told}", mutant.name);
     }
     Ok(())
+}
+
+/// Reads the list.
+fn list() -> Result<MutantList> {
+    let path = workspace::root().join("tests/differential/mutants.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
+    toml::from_str(&text).context("the list cannot be read")
 }
 
 /// So much longer than the committed programs may others be.
@@ -122,4 +127,18 @@ fn look(arguments: &Arguments, turnkey: &Path) -> Result<String> {
     };
     let what = line(" Way {").unwrap_or("nothing is found");
     Ok(format!("{summary}; {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mutant_is_one_of_the_sources_as_they_are() {
+        let sources = workspace::root().join("monitor-ebpf/src");
+        for mutant in list().expect("the list").mutant {
+            let source = fs::read_to_string(sources.join(&mutant.file)).expect("a source");
+            assert_eq!(source.matches(&mutant.old).count(), 1, "{}", mutant.name);
+        }
+    }
 }
