@@ -118,6 +118,8 @@ pub struct ChangedFile {
     pub sha256: Option<String>,
     /// The fate of the content of a file that was there.
     pub content: ContentFate,
+    /// True for a file that was there, says something else now, and bears the time of its last change from before.
+    pub backdated: bool,
 }
 
 /// The fate of the content of a file that was there.

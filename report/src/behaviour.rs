@@ -67,8 +67,15 @@ pub fn end(
         kept: of_fate(ContentFate::Kept),
         levelled: levelled(changed),
         gone: gone(changed),
+        backdated: backdated(changed),
         sent: Vec::new(),
     }
+}
+
+/// The files that say something else and bear the time from before.
+fn backdated(changed: &[ChangedFile]) -> Vec<String> {
+    let backdated = changed.iter().filter(|file| file.backdated);
+    backdated.map(|file| escape(&file.path)).collect()
 }
 
 /// The files that were there and are not any more.

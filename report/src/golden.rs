@@ -257,6 +257,7 @@ fn a_clean_run() {
         size: Some(0),
         sha256: Some("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".to_owned()),
         content: ContentFate::Unknown,
+        backdated: false,
     }];
     let layers = [
         LayerReport {

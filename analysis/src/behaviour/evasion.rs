@@ -1,7 +1,8 @@
 //! Evasion: a program deleted its own file or script, or had it deleted; or two different files were looked at that tell a
 //! jail or a virtual machine; or the run waited, doing nothing, serving nobody and calling nobody, until the clock ended it.
 //!
-//! A name of dots and blanks, or with a character that nobody sees, is made to be looked past: that is defence impairment.
+//! A file that says something else and bears the time from before is made to look untouched, and a name of dots and blanks, or with a character that nobody sees, is made to be
+//! looked past: both are defence impairment.
 //!
 //! A look at one such file is what a library does that counts CPUs. A script that is overwritten so that nobody can read it again is
 //! defence impairment.
@@ -102,6 +103,19 @@ impl Detector for Evasion {
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        if let Some(first) = end.backdated.first() {
+            let more = match end.backdated.len() - 1 {
+                0 => String::new(),
+                others => format!(" and of {others} more"),
+            };
+            let what = format!(
+                "changed what is in {first}{more}, and put back when that was changed last"
+            );
+            tell(Sighting::new(
+                Behaviour::DefenseImpairment,
+                vec![Step::of_run(what)],
+            ));
+        }
         if let Some(idle) = end.idle.as_ref().filter(|_| !self.talks) {
             tell(Sighting::new(
                 Behaviour::Evasion,

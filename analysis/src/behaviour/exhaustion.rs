@@ -32,6 +32,8 @@ pub struct End {
     pub levelled: Vec<String>,
     /// The files that were there and are gone.
     pub gone: Vec<String>,
+    /// The files that were there, say something else now, and bear the time of their last change from before.
+    pub backdated: Vec<String>,
     /// The secrets that a sinkhole took, each sending in words.
     pub sent: Vec<String>,
 }

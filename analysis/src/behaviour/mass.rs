@@ -71,7 +71,8 @@ const ENDINGS: &[(&str, &[&str])] = &[
     (
         "documents",
         &[
-            "doc", "docx", "odt", "pdf", "rtf", "xls", "xlsx", "ods", "ppt", "pptx", "odp", "epub",
+            "doc", "docx", "odt", "pdf", "tex", "bib", "rtf", "xls", "xlsx", "ods", "ppt", "pptx",
+            "odp", "epub",
         ],
     ),
     (
@@ -88,7 +89,9 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ),
     (
         "archives",
-        &["zip", "tar", "gz", "bz2", "xz", "7z", "rar", "zst", "bak"],
+        &[
+            "zip", "tar", "gz", "tgz", "bz2", "tbz2", "xz", "txz", "7z", "rar", "zst", "bak",
+        ],
     ),
     (
         "databases",
@@ -285,7 +288,8 @@ impl Detector for MassChange {
             {
                 match (on, new) {
                     (AttemptKind::Unlink, _) if !self.directories.contains(&**path) => {
-                        self.wipe(act, path, tell);
+                        let first = self.renamed.get(&**path).cloned();
+                        self.wipe(act, first.as_deref().unwrap_or(path), tell);
                         self.lose(act, (path, *outcome), DELETED, tell);
                     }
                     (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),

@@ -194,8 +194,20 @@ const GAVE_AWAY: Verb = (
 
 /// Devices that show what a person does, by the beginning of their path.
 const DEVICES: &[&[u8]] = &[
+    b"/dev/console",
     b"/dev/fb",
     b"/dev/input/",
+    // Of a machine's own screens; the process's own terminal is /dev/tty.
+    b"/dev/tty0",
+    b"/dev/tty1",
+    b"/dev/tty2",
+    b"/dev/tty3",
+    b"/dev/tty4",
+    b"/dev/tty5",
+    b"/dev/tty6",
+    b"/dev/tty7",
+    b"/dev/tty8",
+    b"/dev/tty9",
     b"/dev/uinput",
     b"/dev/vcs",
     b"/dev/video",

@@ -179,17 +179,35 @@ fn describe(
     };
     let digested = size.filter(|size| *size <= LARGEST_DIGESTED);
     let content = digested.and_then(|_| ContentDigest::of_file(directory, name));
-    let fate = content.as_ref().and_then(|after| {
-        let before = before.and_then(|file| file.look())?;
-        Some(before.fate(&after.look))
+    let compared = content.as_ref().and_then(|after| {
+        let (before, modified) = before.and_then(|file| file.look())?;
+        let backdated = !before.is_same(&after.look) && is_put_back(modified, modified_ns(stat));
+        Some((before.fate(&after.look), backdated))
     });
+    let (fate, backdated) = compared.unwrap_or_default();
     ChangedFile {
         path: path.to_vec(),
         change,
         size,
         sha256: content.map(ContentDigest::hex),
-        content: fate.unwrap_or_default(),
+        content: fate,
+        backdated,
     }
+}
+
+/// The time of the last change of a file's content, in nanoseconds.
+fn modified_ns(stat: &FileStat) -> i128 {
+    i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
+}
+
+/// True for a time that is the one before, as precisely as it was put back: a number of seconds with a fraction has less than a
+/// microsecond of error, and a date of JavaScript or of stat(1) ends with its milliseconds or seconds.
+fn is_put_back(before: i128, after: i128) -> bool {
+    const MICROSECOND: i128 = 1_000;
+    const COARSE: [i128; 2] = [1_000_000, 1_000_000_000];
+    let differs = (before - after).abs();
+    let is_whole = |unit: &i128| (after + MICROSECOND) % unit < 2 * MICROSECOND;
+    differs < MICROSECOND || COARSE.iter().any(|unit| is_whole(unit) && differs < *unit)
 }
 
 /// A file that was there before the run: a side of the overlay, and the path below it.
@@ -199,8 +217,8 @@ struct EarlierFile<'a> {
 }
 
 impl EarlierFile<'_> {
-    /// The look of the file's content, if it is a regular file and not too large.
-    fn look(&self) -> Option<ContentLook> {
+    /// The look of the file's content and the time of its last change, in nanoseconds, if it is a regular file and not too large.
+    fn look(&self) -> Option<(ContentLook, i128)> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let place = sys::open_beneath(self.side, &self.path, libc::O_PATH | libc::O_NOFOLLOW, 0);
         let stat = nix::sys::stat::fstat(place.ok()?).ok()?;
@@ -211,7 +229,7 @@ impl EarlierFile<'_> {
         let file = sys::open_beneath(self.side, &self.path, flags, 0).ok()?;
         let mut look = ContentLook::default();
         std::io::copy(&mut std::fs::File::from(file), &mut look).ok()?;
-        Some(look)
+        Some((look, modified_ns(&stat)))
     }
 }
 

@@ -74,6 +74,7 @@ mod tests {
             size: None,
             sha256: content.map(|content| hex(&Sha256::digest(content))),
             content: ContentFate::Unknown,
+            backdated: false,
         }
     }
 

@@ -66,3 +66,34 @@ fn files_that_are_encrypted_under_their_own_names_are_a_mass_change() {
         is_nothing(&rewritten(way));
     }
 }
+
+/// Whoever looks for what was changed last passes it by.
+#[test]
+fn a_file_whose_time_is_put_back_is_told_and_a_copy_over_it_is_not() {
+    let run = || {
+        let run = observed().file("ledger.csv", "a,1\nb,2\n");
+        run.file("new.csv", "a,1\nb,3\n")
+    };
+    for put_back in [
+        "os.utime('ledger.csv', ns=(before.st_atime_ns, before.st_mtime_ns))",
+        "os.utime('ledger.csv', (before.st_atime, before.st_mtime))",
+        "os.utime('ledger.csv', (0, before.st_mtime_ns // 10**6 / 10**3))",
+        "os.utime('ledger.csv', (0, int(before.st_mtime)))",
+    ] {
+        let program = format!(
+            "import os
+before = os.stat('ledger.csv')
+with open('ledger.csv', 'a') as file: file.write('c,9\\n')
+{put_back}"
+        );
+        is_named(&run().python(&program), "defense-impairment");
+    }
+    for harmless in [
+        "echo c,9 >> ledger.csv",
+        "cp -p new.csv ledger.csv",
+        "touch -r new.csv ledger.csv",
+        "touch -d 2001-01-01 ledger.csv; cat ledger.csv > new.csv",
+    ] {
+        is_nothing(&run().shell(harmless));
+    }
+}

@@ -332,6 +332,20 @@ fn six_files_that_are_overwritten_and_then_deleted_are_a_mass_change() {
     is_silent(wiped(6, "jpg", false));
     // What a compiler makes again.
     is_silent(wiped(6, "o", true));
+    // Each has lost its name in between.
+    names(
+        |story| {
+            for number in 0..6 {
+                let (first, last) = (
+                    format!("/workspace/{number}.jpg"),
+                    format!("/workspace/0{number}"),
+                );
+                story.reads(P, &first).writes(P, &first);
+                story.renames(P, &first, &last).deletes(P, &last);
+            }
+        },
+        expected,
+    );
 }
 
 /// Copies under names that tell nothing, with one ending that nothing opens, in the place of what was there.

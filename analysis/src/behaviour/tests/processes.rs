@@ -367,3 +367,21 @@ fn a_name_that_is_looked_past_impairs_defences() {
         story.reads(P, "/workspace/...");
     });
 }
+
+/// The time of its last change is what tells others that a file was changed.
+#[test]
+fn a_file_that_is_made_to_look_untouched_impairs_defences() {
+    let ended = |backdated: &[&str]| {
+        let end = End {
+            backdated: backdated.iter().map(|path| (*path).to_owned()).collect(),
+            ..End::default()
+        };
+        Story::new().ended(&end)
+    };
+    let found = ended(&["a.csv", "b.csv", "c.csv"]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].behaviour, Behaviour::DefenseImpairment);
+    let what = String::from_utf8_lossy(&found[0].steps[0].what);
+    assert!(what.contains("a.csv and of 2 more"), "{what}");
+    assert!(ended(&[]).is_empty());
+}

@@ -131,7 +131,14 @@ fn settings_of_the_machine_and_sockets_of_others_packets_are_named() {
 
 #[test]
 fn devices_that_show_what_a_person_does_are_capture() {
-    for device in ["/dev/input/event0", "/dev/video0", "/dev/fb0", "/dev/vcs1"] {
+    for device in [
+        "/dev/input/event0",
+        "/dev/video0",
+        "/dev/fb0",
+        "/dev/vcs1",
+        "/dev/tty1",
+        "/dev/console",
+    ] {
         names(
             |story| {
                 story.wants(P, device, 0);
@@ -142,6 +149,12 @@ fn devices_that_show_what_a_person_does_are_capture() {
     is_silent(|story| {
         story.reads(P, "/dev/urandom");
         story.reads(P, "/workspace/dev/video0");
+        // Its own terminal, and what is connected to a machine; a log goes to the console.
+        story
+            .reads(P, "/dev/tty")
+            .reads(P, "/dev/ttyS0")
+            .reads(P, "/dev/pts/3");
+        story.writes(P, "/dev/console");
     });
 }
 

@@ -53,7 +53,7 @@ impl ContentLook {
     pub fn fate(&self, after: &ContentLook) -> ContentFate {
         if self.counts.is_scrambled_by(&after.counts) && !self.is_of_one_format(after) {
             ContentFate::Scrambled
-        } else if self.whole == after.whole || self.words.are_kept_in(&after.words) {
+        } else if self.is_same(after) || self.words.are_kept_in(&after.words) {
             ContentFate::Kept
         } else {
             ContentFate::Replaced
@@ -62,6 +62,11 @@ impl ContentLook {
 }
 
 impl ContentLook {
+    /// True for the very same content.
+    pub fn is_same(&self, other: &ContentLook) -> bool {
+        self.whole == other.whole
+    }
+
     /// True for two contents of one format that is no text, such as a picture that was made smaller: packed ones are like random bytes
     /// behind their head.
     fn is_of_one_format(&self, after: &ContentLook) -> bool {
