@@ -19,22 +19,20 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind, magic};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
-use crate::global;
 use crate::identity;
 use crate::network::EBADF;
 use crate::open;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE};
-use crate::verifier::{self, Forget};
+use crate::verifier::{self, Forget, NOTHING, global};
 
 use arguments::{Name, arguments, effect};
 use moves::{find_new, find_old, look_for_symlinks};
-use naming::{is_lost, of_followed, or_of_unknown, verdict_at};
+use naming::{Names, is_lost, naming, of_followed, or_of_unknown, verdict_at};
 
 pub use arguments::{Arguments, makes_device};
 pub use hooks::{Act, Link, column_of, hook, make_hook};
 pub use moves::note_aim;
-pub use naming::{Names, decide_names};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in. `follows`: 1, when what a symlink
 /// at its end leads to is meant; of looks, rules see the text alone.
@@ -114,7 +112,7 @@ fn look_up_place(
     let resolved = path::resolve(scratch, place);
     let column = column.forget(scratch);
     let own = own.forget(scratch);
-    let verdict = global::decide_descriptor(scratch, jail, resolved, (column, own));
+    let verdict = decide_descriptor(scratch, jail, resolved, (column, own));
     if !resolved.is_whole() {
         return (0, verdict);
     }
@@ -125,6 +123,28 @@ fn look_up_place(
 /// The rules' verdict on the file of a descriptor in the column of the act and in that of the call's own kind.
 #[inline(always)]
 pub fn decide_descriptor(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    resolved: Resolved,
+    (column, own): (u32, u32),
+) -> Verdict {
+    scratch.cursor.resolved = resolved;
+    Verdict::of_word(global_decide_descriptor(
+        scratch,
+        jail.memory(),
+        column,
+        own,
+    ))
+}
+
+global!(global_decide_descriptor(scratch, *jail, column: u32, own: u32) {
+    let resolved = scratch.cursor.resolved;
+    decide_descriptor_inline(scratch, jail, resolved, (column, own)).word()
+});
+
+/// [`decide_descriptor`], inlined into its global function.
+#[inline(always)]
+fn decide_descriptor_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     resolved: Resolved,
@@ -193,15 +213,15 @@ fn left_by_hook(scratch: &mut Scratch, table: &Table) -> Verdict {
 /// of these calls waits for anything.
 #[inline(always)]
 pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u64, i64)) {
-    global::note_arguments(scratch, jail, call, result);
+    note_arguments(scratch, jail, call, result);
     let Some(table) = emit::table(jail) else {
         return;
     };
     let verdict = left_by_hook(scratch, table);
-    let mut verdict = global::note_object(scratch, jail, verdict);
+    let mut verdict = note_object(scratch, jail, verdict);
     let asked = scratch.asked;
     if asked.new.path != 0 {
-        verdict = global::note_new(scratch, jail, verdict);
+        verdict = note_new(scratch, jail, verdict);
     } else {
         scratch.cursor.named_new = 0;
         scratch.cursor.new = NOWHERE;
@@ -215,7 +235,7 @@ pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u
     }
     let effects = effects.forget(scratch);
     verdict = verdict.forget(scratch);
-    verdict = global::decide_names(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
     if scratch.cursor.lost != 0 {
         verdict = or_of_unknown(scratch, table, asked, verdict);
@@ -230,13 +250,30 @@ pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u
         | u64::from(verdict.action >> 1)
         | arguments::asked_to_write_in_vain(regs, scratch.result());
     if verifier::opaque(is_told) != 0 {
-        global::tell_change(scratch, jail, verdict);
+        tell(scratch, jail, verdict);
     }
 }
 
 /// Notes what the call is asked to do.
 #[inline(always)]
-pub fn note_arguments(scratch: &mut Scratch, jail: JailCell, call: u8, (regs, result): (u64, i64)) {
+pub fn note_arguments(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64) {
+    global_note_arguments(scratch, jail.memory(), call.into(), result);
+}
+
+global!(global_note_arguments(scratch, *jail, call: u32, result: i64) {
+    let end = (read::current_registers(), result);
+    note_arguments_inline(scratch, jail, call as u8, end);
+    NOTHING
+});
+
+/// [`note_arguments`], inlined into its global function.
+#[inline(always)]
+fn note_arguments_inline(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    call: u8,
+    (regs, result): (u64, i64),
+) {
     reset_cursor(scratch, result);
     let asked = arguments(call, regs).forget(scratch);
     // A hook was asked about what the kernel did something to; of looks there is none.
@@ -267,7 +304,18 @@ fn reset_cursor(scratch: &mut Scratch, result: i64) {
 /// Notes the length of the object's name and the state that it ends in, by its path or by its descriptor. Returns the verdict that was there,
 /// or that on the descriptor's file.
 #[inline(always)]
-pub fn note_object(
+pub fn note_object(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) -> Verdict {
+    Verdict::of_word(global_note_object(scratch, jail.memory(), verdict.word()))
+}
+
+global!(global_note_object(scratch, *jail, verdict: u32) {
+    let regs = read::current_registers();
+    note_object_inline(scratch, jail, regs, Verdict::of_word(verdict)).word()
+});
+
+/// [`note_object`], inlined into its global function.
+#[inline(always)]
+fn note_object_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     regs: u64,
@@ -325,7 +373,17 @@ fn note_lost_object(scratch: &mut Scratch, asked: Arguments, is_followed: u32) {
 /// Notes the length of the other name of an act and the state that it ends in, and what the act does now that both names are known.
 /// Returns the verdict with that on the other name.
 #[inline(always)]
-pub fn note_new(scratch: &mut Scratch, jail: JailCell, mut verdict: Verdict) -> Verdict {
+pub fn note_new(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) -> Verdict {
+    Verdict::of_word(global_note_new(scratch, jail.memory(), verdict.word()))
+}
+
+global!(global_note_new(scratch, *jail, verdict: u32) {
+    note_new_inline(scratch, jail, Verdict::of_word(verdict)).word()
+});
+
+/// [`note_new`], inlined into its global function.
+#[inline(always)]
+fn note_new_inline(scratch: &mut Scratch, jail: JailCell, mut verdict: Verdict) -> Verdict {
     let Some(table) = emit::table(jail) else {
         return verdict;
     };
@@ -363,7 +421,25 @@ pub fn note_new(scratch: &mut Scratch, jail: JailCell, mut verdict: Verdict) -> 
 
 /// Kills by the verdict, and makes the record of the act with its names.
 #[inline(always)]
-pub fn tell(scratch: &mut Scratch, jail: JailCell, who: Current, regs: u64, mut verdict: Verdict) {
+pub fn tell(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    global_tell_change(scratch, jail.memory(), verdict.word());
+}
+
+global!(global_tell_change(scratch, *jail, verdict: u32) {
+    let regs = read::current_registers();
+    tell_inline(scratch, jail, emit::noted(), regs, Verdict::of_word(verdict));
+    NOTHING
+});
+
+/// [`tell`], inlined into its global function.
+#[inline(always)]
+fn tell_inline(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    regs: u64,
+    mut verdict: Verdict,
+) {
     let asked = scratch.asked;
     let (length, new_length) = (scratch.cursor.named, scratch.cursor.named_new);
     emit::begin(&mut scratch.record, asked.kind, who);
@@ -401,7 +477,18 @@ pub fn has_entered(nr: i32, result: i64) -> bool {
 /// Decides on the directory that the task has entered, by the path that the kernel has of it, and tells of it where a rule is against
 /// it. Apart from [`leave`], whose every way the verifier would follow once more.
 #[inline(always)]
-pub fn entered(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32) {
+pub fn entered(scratch: &mut Scratch, jail: JailCell, nr: i32) {
+    global_entered(scratch, jail.memory(), nr as u32);
+}
+
+global!(global_entered(scratch, *jail, nr: u32) {
+    entered_inline(scratch, jail, emit::noted(), nr as i32);
+    NOTHING
+});
+
+/// [`entered`], inlined into its global function.
+#[inline(always)]
+fn entered_inline(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32) {
     const AT_FDCWD: i32 = -100;
     let place = path::base(who.task, AT_FDCWD);
     let columns = (column::STAT, column::STAT);

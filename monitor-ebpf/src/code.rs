@@ -17,7 +17,7 @@ use crate::emit::{self, Current};
 use crate::open::decide_file;
 use crate::path::{self, Resolved};
 use crate::read::{self, Area, JailCell, Scratch, offset};
-use crate::verifier::{Forget, Passage};
+use crate::verifier::{Forget, NOTHING, Passage, global};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -326,7 +326,19 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
 
 /// At exit: decides on what was made executable, and tells of it when it is worth telling.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64) {
+    global_leave_code(scratch, jail.memory(), call.into(), result);
+}
+
+global!(global_leave_code(scratch, *jail, call: u32, result: i64) {
+    let end = (read::current_registers(), result);
+    leave_inline(scratch, jail, emit::noted(), call as u8, end);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,

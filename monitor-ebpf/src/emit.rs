@@ -4,11 +4,10 @@ use turnkey_abi::{PATH, Record, Table, count, flag, kind};
 
 use crate::actor;
 use crate::automaton::{self, Verdict};
-use crate::global;
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Message, Scratch, UNREADABLE, offset};
 use crate::repeat;
-use crate::verifier;
+use crate::verifier::{self, NOTHING, global};
 
 /// The current task, as every program names it.
 #[derive(Clone, Copy)]
@@ -46,7 +45,18 @@ pub fn noted() -> Current {
 /// For a program that runs all day: what the verifier has to look up for these loads takes it longer than
 /// a call of [`read::kernel`] does, and the CPU a fraction of that.
 #[inline(always)]
-pub fn note(scratch: &mut Scratch, who: Current) -> Current {
+pub fn note(scratch: &mut Scratch) {
+    global_note(scratch);
+}
+
+global!(global_note(scratch) {
+    note_inline(scratch, current());
+    NOTHING
+});
+
+/// [`note`], inlined into its global function.
+#[inline(always)]
+fn note_inline(scratch: &mut Scratch, who: Current) -> Current {
     scratch.cursor.due = 0;
     identify::<true>(&mut scratch.record, who);
     Current {
@@ -177,12 +187,17 @@ pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
 /// Counts the act and tells of it, unless it only repeats the last one.
 #[inline(always)]
 pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
-    global::finish(scratch, jail, verdict);
+    global_finish(scratch, jail.memory(), verdict.word());
 }
 
-/// [`finish`], written out.
+global!(global_finish(scratch, *jail, verdict: u32) {
+    finish_inline(scratch, jail, Verdict::of_word(verdict));
+    NOTHING
+});
+
+/// [`finish`], inlined into its global function.
 #[inline(always)]
-pub fn seal_and_send(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+fn finish_inline(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
     let role = scratch.cursor.role;
     let record = &mut scratch.record;
     seal(record, jail, (verdict, role));

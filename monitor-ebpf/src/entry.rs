@@ -5,10 +5,9 @@
 
 use turnkey_abi::{ABSENT, PATH};
 
-use crate::global;
 use crate::path::{self, Place, is_directory};
 use crate::read::{self, Scratch, UNREADABLE, offset};
-use crate::verifier::{self, Step};
+use crate::verifier::{self, NOTHING, Step, global};
 
 /// Bytes that two names are compared by in a round.
 const AT_ONCE: u32 = 8;
@@ -302,7 +301,7 @@ pub fn find(scratch: &mut Scratch, directory: i32, length: u32) -> u64 {
     }
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
-    global::walk_entries(scratch, directory, (length, 0));
+    walk(scratch, directory, (length, 0));
     scratch.course.parent()
 }
 
@@ -323,7 +322,7 @@ pub fn leads_straight(scratch: &mut Scratch, directory: i32, (length, end): (u32
     }
     scratch.cursor.own = 0;
     scratch.cursor.aimed = 0;
-    global::walk_entries(scratch, directory, (length, 0));
+    walk(scratch, directory, (length, 0));
     scratch.course.is_straight(end) as u32
 }
 
@@ -337,14 +336,25 @@ pub fn steps_back_surely(
     directory: i32,
     (length, steps): (u32, u32),
 ) -> bool {
-    global::walk_entries(scratch, directory, (length, steps));
+    walk(scratch, directory, (length, steps));
     scratch.course.steps == 0
 }
 
 /// Walks along the path that is the first `length` bytes of the text, until `..` was stepped over so often; 0: to its end.
-/// Called through [`global`].
+///
 #[inline(always)]
 pub fn walk(scratch: &mut Scratch, directory: i32, (length, steps): (u32, u32)) {
+    global_walk_entries(scratch, directory as u32, length, steps);
+}
+
+global!(global_walk_entries(scratch, directory: u32, length: u32, steps: u32) {
+    walk_inline(scratch, directory as i32, (length, steps));
+    NOTHING
+});
+
+/// [`walk`], inlined into its global function.
+#[inline(always)]
+fn walk_inline(scratch: &mut Scratch, directory: i32, (length, steps): (u32, u32)) {
     let task = read::current_task();
     let (list, of_node) = entries();
     let (root_mount, root_dentry) = path::root(task).parts();

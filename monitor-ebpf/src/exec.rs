@@ -11,6 +11,7 @@ use crate::open::{decide_argument, decide_file};
 use crate::path::{self, Resolved};
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::verifier::{NOTHING, global};
 
 const AT_FDCWD: i32 = -100;
 const EPERM: u32 = 1;
@@ -89,7 +90,19 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
 
 /// At exit, which a successful exec passes as the new image: tells of a failed attempt.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64) {
+    global_leave_exec(scratch, jail.memory(), call.into(), result);
+}
+
+global!(global_leave_exec(scratch, *jail, call: u32, result: i64) {
+    let regs = read::current_registers();
+    leave_inline(scratch, jail, emit::noted(), call as u8, regs, result);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,

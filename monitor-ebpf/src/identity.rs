@@ -3,9 +3,8 @@
 use turnkey_abi::{FILES, Table, column};
 
 use crate::automaton::{self, Verdict};
-use crate::global;
-use crate::read::{self, Scratch, offset};
-use crate::verifier::{self, Forget, Step};
+use crate::read::{self, Scratch, Sought, offset};
+use crate::verifier::{self, Forget, Step, global};
 
 /// The column for a file, by whether any directory has a name of it. `inode` is the address of its
 /// `struct inode`, or 0 where nothing is yet.
@@ -31,7 +30,7 @@ pub fn or_by_file(
 ) -> Verdict {
     let mut verdict = by_path;
     if inode != 0 && table.file_count != 0 {
-        let by_file = global::decide_by_file(scratch, table, inode, column);
+        let by_file = decide(scratch, table, inode, column);
         if strength(table, by_file) > strength(table, by_path) {
             verdict = by_file;
         }
@@ -40,9 +39,20 @@ pub fn or_by_file(
     verdict.forget(scratch)
 }
 
-/// The table's verdict on a file by itself. Called through [`global`].
+/// The table's verdict on a file by itself.
 #[inline(always)]
-pub fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
+pub fn decide(scratch: &mut Scratch, table: &'static Table, inode: u64, column: u32) -> Verdict {
+    let inode = inode.forget(scratch);
+    Verdict::of_word(global_decide_by_file(scratch, table, inode, column))
+}
+
+global!(global_decide_by_file(scratch, &table, inode: u64, column: u32) {
+    decide_inline(scratch, table, inode, column).word()
+});
+
+/// [`decide`], inlined into its global function.
+#[inline(always)]
+fn decide_inline(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
     let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));
     scratch.sought = Sought {
         inode: read::kernel(inode + u64::from(offset!(inode_i_ino))),
@@ -58,13 +68,6 @@ pub fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> 
         0
     };
     automaton::verdict(table, rule.forget(scratch))
-}
-
-/// A file by its number and its device, as [`turnkey_abi::WatchedFile`] has them.
-#[repr(C)]
-pub struct Sought {
-    inode: u64,
-    dev: u32,
 }
 
 /// A search for the file's place among those of the table.

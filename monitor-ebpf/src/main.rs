@@ -15,7 +15,6 @@ mod code;
 mod emit;
 mod entry;
 mod exec;
-mod global;
 mod identity;
 mod kinds;
 mod log;
@@ -223,7 +222,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     }
     if network::is_refused_urgent(nr, call, (regs, result)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        global::filtered(scratch, jail, nr, result);
+        refused::filtered(scratch, jail, nr, result);
         return None;
     }
     // Memory is mapped all day.
@@ -241,12 +240,12 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let meets_limit = tells_of_limits && refused::meets_limit(result);
     if meets_limit || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        global::filtered(scratch, jail, nr, result);
+        refused::filtered(scratch, jail, nr, result);
         return None;
     }
     if question::may_be_written(nr, result) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
-        global::written(scratch, jail, nr);
+        question::written(scratch, jail, nr);
         return None;
     }
     if is_unasked {
@@ -262,15 +261,15 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         }
         scratch.cursor.marked = mark.rest();
     }
-    global::note(scratch);
+    emit::note(scratch);
     // What this thread was condemned for was told when it happened.
     let told = condemned && jail.condemned_thread().get() == who.thread;
     match call {
         class::OPEN..=class::OPENAT2 | class::BY_HANDLE if !told && open::is_told(call, result) => {
-            global::leave_open(scratch, jail, call, result);
+            open::leave(scratch, jail, call, result);
         }
         class::EXECVE | class::EXECVEAT if !told => {
-            global::leave_exec(scratch, jail, call, result);
+            exec::leave(scratch, jail, call, result);
         }
         class::CONNECT..=class::SENDMSG if network::sends_nothing(nr, regs) => {}
         class::CONNECT..=class::SENDMSG => {
@@ -278,19 +277,19 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
                 scratch.cursor.lost = 0;
                 let mut verdict = Verdict::NONE;
                 if call == class::BIND && !jail.has_hooks() {
-                    verdict = global::decide_bound(scratch, jail);
+                    verdict = network::decide_bound(scratch, jail);
                 }
-                global::leave_network(scratch, jail, call, result, verdict);
+                network::leave(scratch, jail, call, result, verdict);
             }
-            global::leave_question(scratch, jail, call, result);
+            question::leave(scratch, jail, call, result);
         }
         // Where no filter refuses it, a device is made like a file.
         class::MAKE..=class::MAKEAT if change::makes_device(regs) && result < 0 => {
             let call = class::WATCH + on::NONE;
-            global::leave_refused(scratch, jail, (call, nr), result);
+            refused::leave(scratch, jail, (call, nr), result);
         }
         class::LOOK if change::has_entered(nr, result) && !told => {
-            global::entered(scratch, jail, nr);
+            change::entered(scratch, jail, nr);
         }
         class::LINK..=class::FCHMOD
         | class::LOOK..=class::WATCHES
@@ -300,15 +299,15 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             change::leave(scratch, jail, call, (regs, result));
         }
         class::MMAP..=class::SHMAT if !told => {
-            global::leave_code(scratch, jail, call, result);
+            code::leave(scratch, jail, call, result);
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
         class::LOOK..=class::WATCHES | class::MAKE..=class::TIMESAT => {}
-        class::LISTEN if !told => global::listened(scratch, jail, result),
+        class::LISTEN if !told => network::listened(scratch, jail, result),
         class::LISTEN => {}
         call if told && refused::may_blind((call, nr)) => {}
         class::SOCKET.. => {
-            global::leave_refused(scratch, jail, (call, nr), result);
+            refused::leave(scratch, jail, (call, nr), result);
         }
         _ => {}
     }

@@ -15,12 +15,11 @@ use crate::addresses::{self, LOOPBACK_V4, LOOPBACK_V6, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
-use crate::global;
 use crate::open;
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, Tuple, offset};
-use crate::verifier::{self, Bit, Forget};
+use crate::verifier::{self, Bit, Forget, NOTHING, global};
 
 use listen::local;
 
@@ -393,7 +392,21 @@ fn act_of(call: u8) -> u16 {
 
 /// At exit, of a call that no hook has told of: tells of its address.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64, verdict: Verdict) {
+    let verdict = verdict.word();
+    global_leave_network(scratch, jail.memory(), call.into(), result, verdict);
+}
+
+global!(global_leave_network(scratch, *jail, call: u32, result: i64, verdict: u32) {
+    let end = (read::current_registers(), result);
+    let verdict = Verdict::of_word(verdict);
+    leave_inline(scratch, jail, emit::noted(), call as u8, end, verdict);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,
@@ -414,7 +427,7 @@ pub fn leave(
     let errno = if result < 0 { -result as u32 } else { 0 };
     let refused = errno == EPERM || errno == EACCES || errno == ENOSYS;
     if readable && refused {
-        verdict = global::decide_address(scratch, jail, act_of(call), length)
+        verdict = decide_argument(scratch, jail, act_of(call), length)
             .or(verdict)
             .forget(scratch);
     }
@@ -436,7 +449,17 @@ pub fn leave(
 
 /// The rules' verdict on the file that a call makes which binds a socket.
 #[inline(always)]
-pub fn decide_bound(scratch: &mut Scratch, jail: JailCell, regs: u64) -> Verdict {
+pub fn decide_bound(scratch: &mut Scratch, jail: JailCell) -> Verdict {
+    Verdict::of_word(global_decide_bound(scratch, jail.memory()))
+}
+
+global!(global_decide_bound(scratch, *jail) {
+    decide_bound_inline(scratch, jail, read::current_registers()).word()
+});
+
+/// [`decide_bound`], inlined into its global function.
+#[inline(always)]
+fn decide_bound_inline(scratch: &mut Scratch, jail: JailCell, regs: u64) -> Verdict {
     let (address, length) = argument(class::BIND, regs);
     if address == 0 || length == 0 {
         return Verdict::NONE;
@@ -483,7 +506,18 @@ fn decide_socket_file(
 /// The rules' verdict on an address that only the filter of syscalls has seen, the first `length` bytes of
 /// [`Scratch::text`]. One that is cut is none.
 #[inline(always)]
-pub fn decide_address(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
+pub fn decide_argument(scratch: &mut Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
+    let verdict = global_decide_address(scratch, jail.memory(), what.into(), length);
+    Verdict::of_word(verdict)
+}
+
+global!(global_decide_address(scratch, *jail, what: u32, length: u32) {
+    decide_argument_inline(scratch, jail, what as u16, length).word()
+});
+
+/// [`decide_argument`], inlined into its global function.
+#[inline(always)]
+fn decide_argument_inline(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
     let text = &scratch.text;
     let word = |at: usize| u32::from_ne_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
     let role = scratch.cursor.role;

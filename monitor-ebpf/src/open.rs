@@ -10,11 +10,10 @@ use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
 use crate::entry;
-use crate::global;
 use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
-use crate::verifier::{self, Forget};
+use crate::verifier::{self, Forget, NOTHING, global, halves, two};
 
 const O_WRONLY: u32 = 0o1;
 const O_ACCMODE: u32 = 0o3;
@@ -131,15 +130,23 @@ fn access_of_mode(mode: u32, flags: u32) -> u32 {
 pub fn decide_argument(
     scratch: &mut Scratch,
     jail: JailCell,
-    from: (i32, bool),
-    asked: (u32, u32),
+    (directory, in_root): (i32, bool),
+    (length, column): (u32, u32),
 ) -> (Verdict, Resolved) {
-    global::decide_argument(scratch, jail, from, asked)
+    let from = two(u32::from(in_root), directory as u32);
+    let verdict = global_decide_argument(scratch, jail.memory(), from, two(length, column));
+    (Verdict::of_word(verdict), scratch.cursor.resolved)
 }
 
-/// [`decide_argument`], written out; the base is in [`Cursor::resolved`](read::Cursor::resolved).
+global!(global_decide_argument(scratch, *jail, from: u64, asked: u64) {
+    let (in_root, directory) = halves(from);
+    let from = (directory as i32, in_root != 0);
+    decide_argument_inline(scratch, jail, from, halves(asked)).word()
+});
+
+/// [`decide_argument`], inlined into its global function.
 #[inline(always)]
-pub fn ask_about_argument(
+fn decide_argument_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     from: (i32, bool),
@@ -200,12 +207,16 @@ pub fn state_of_argument(
     jail: JailCell,
     (directory, length): (i32, u32),
 ) -> u32 {
-    global::state_of_argument(scratch, jail, (directory, length))
+    global_state_of_argument(scratch, jail.memory(), directory as u32, length)
 }
 
-/// [`state_of_argument`], written out.
+global!(global_state_of_argument(scratch, *jail, directory: u32, length: u32) {
+    state_of_argument_inline(scratch, jail, (directory as i32, length))
+});
+
+/// [`state_of_argument`], inlined into its global function.
 #[inline(always)]
-pub fn look_up_argument(
+fn state_of_argument_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     (directory, length): (i32, u32),
@@ -252,12 +263,18 @@ pub fn decide_file(
     resolved: Resolved,
     column: u32,
 ) -> Verdict {
-    global::decide_file(scratch, jail, resolved, column)
+    scratch.cursor.resolved = resolved;
+    Verdict::of_word(global_decide_file(scratch, jail.memory(), column))
 }
 
-/// [`decide_file`], written out.
+global!(global_decide_file(scratch, *jail, column: u32) {
+    let resolved = scratch.cursor.resolved;
+    decide_file_inline(scratch, jail, resolved, column).word()
+});
+
+/// [`decide_file`], inlined into its global function.
 #[inline(always)]
-pub fn ask_about_file(
+fn decide_file_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     resolved: Resolved,
@@ -339,7 +356,19 @@ fn text_of(scratch: &mut Scratch, call: u8, asked: Arguments) -> u32 {
 
 /// At exit: decides on the file that was opened, or on the failed attempt, and tells.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64) {
+    global_leave_open(scratch, jail.memory(), call.into(), result);
+}
+
+global!(global_leave_open(scratch, *jail, call: u32, result: i64) {
+    let regs = read::current_registers();
+    leave_inline(scratch, jail, emit::noted(), call as u8, regs, result);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,

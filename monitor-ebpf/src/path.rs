@@ -2,9 +2,8 @@
 
 use turnkey_abi::{ABSENT, PATH, fault};
 
-use crate::global;
 use crate::read::{self, NAME, Scratch, offset};
-use crate::verifier::{self, Forget, Passage, Step};
+use crate::verifier::{self, Forget, NOTHING, Passage, Step, global};
 
 /// More steps than a path of `PATH` bytes can have components and mounts.
 const STEPS: u32 = 4096;
@@ -415,12 +414,21 @@ impl Walk<'_> {
 /// [`Scratch::path`]. That of no place is not known.
 #[inline(always)]
 pub fn resolve(scratch: &mut Scratch, place: Place) -> Resolved {
-    global::resolve(scratch, place)
+    // What a hook is handed is a pointer, to the verifier as well, until it has been in memory.
+    let (mount, dentry) = place.parts();
+    let (mount, dentry) = (mount.forget(scratch), dentry.forget(scratch));
+    global_resolve(scratch, mount, dentry);
+    scratch.cursor.resolved
 }
 
-/// [`resolve`], written out.
+global!(global_resolve(scratch, mount: u64, dentry: u64) {
+    scratch.cursor.resolved = resolve_inline(scratch, Place::on_mount(mount, dentry));
+    NOTHING
+});
+
+/// [`resolve`], inlined into its global function.
 #[inline(always)]
-pub fn walk(scratch: &mut Scratch, place: Place) -> Resolved {
+fn resolve_inline(scratch: &mut Scratch, place: Place) -> Resolved {
     // Nothing is at the address 0: the walk ends at the top. Branch-free, as the verifier would go on from here twice.
     let stays = verifier::opaque(scratch.cursor.roams).wrapping_sub(1);
     let own = root(read::current_task());

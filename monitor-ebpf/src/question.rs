@@ -13,7 +13,7 @@ use crate::network::{self, EBADF, ENOTSOCK};
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
-use crate::verifier::{Forget, Passage};
+use crate::verifier::{Forget, NOTHING, Passage, global};
 
 /// The family that sends over IPv4 take for `AF_INET`.
 const AF_UNSPEC: u16 = 0;
@@ -141,7 +141,19 @@ pub fn may_be_written(nr: i32, result: i64) -> bool {
 
 /// At exit of such a write: tells of it when it went to a socket that is connected to port 53.
 #[inline(always)]
-pub fn written(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, regs: u64) {
+pub fn written(scratch: &mut Scratch, jail: JailCell, nr: i32) {
+    global_written(scratch, jail.memory(), nr as u32);
+}
+
+global!(global_written(scratch, *jail, nr: u32) {
+    let regs = read::current_registers();
+    written_inline(scratch, jail, emit::current(), nr as i32, regs);
+    NOTHING
+});
+
+/// [`written`], inlined into its global function.
+#[inline(always)]
+fn written_inline(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, regs: u64) {
     let descriptor = read::register(regs, offset!(regs_di)).word();
     let file = path::file_of(who.task, descriptor);
     if !path::is_socket(file) {
@@ -171,7 +183,19 @@ pub fn written(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, reg
 
 /// At exit: tells of what was sent, or was to be sent, to port 53.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: u8, result: i64) {
+    global_leave_question(scratch, jail.memory(), call.into(), result);
+}
+
+global!(global_leave_question(scratch, *jail, call: u32, result: i64) {
+    let end = (read::current_registers(), result);
+    leave_inline(scratch, jail, emit::noted(), call as u8, end);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,

@@ -13,7 +13,6 @@ use turnkey_abi::{ABI_VERSION, OWN_PLACE, Offsets, PATH, Record, SlotData, TEXT,
 
 use crate::change::Arguments;
 use crate::entry::Course;
-use crate::identity::Sought;
 use crate::maps;
 use crate::mounts::Search;
 use crate::path::{Ascent, Resolved};
@@ -90,6 +89,13 @@ pub struct Scratch {
     pub search: Search,
 }
 
+/// A file by its number and its device, as [`turnkey_abi::WatchedFile`] has them.
+#[repr(C)]
+pub struct Sought {
+    pub inode: u64,
+    pub dev: u32,
+}
+
 /// Counters of loops, and the state of walks. They live in map memory because the verifier takes a value read from
 /// there for any number at all, and so is done with a loop after one look; a counter on the stack it would follow from
 /// one value to the next.
@@ -99,7 +105,7 @@ pub struct Cursor {
     pub begin: u32,
     /// State in which the building of that path ended.
     pub ended: u32,
-    /// A path on its way into or out of a function of [`global`](crate::global).
+    /// A path on its way into or out of a function of [`global`](crate::verifier::global).
     pub resolved: Resolved,
     /// Components of the path being normalised so far.
     pub depth: u32,

@@ -10,7 +10,7 @@ use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
 use crate::maps::program;
 use crate::read::{self, JailCell, Scratch, offset};
-use crate::verifier;
+use crate::verifier::{self, NOTHING, global};
 
 /// The number of kill(2).
 const KILL: i32 = 62;
@@ -162,7 +162,20 @@ fn signals_others(regs: u64, task: u64) -> bool {
 
 /// Tells of a refused syscall, and of one that went through although a rule speaks of it.
 #[inline(always)]
-pub fn leave(
+pub fn leave(scratch: &mut Scratch, jail: JailCell, call: (u8, i32), result: i64) {
+    let (call, nr) = (u32::from(call.0), call.1 as u32);
+    global_leave_refused(scratch, jail.memory(), call, nr, result);
+}
+
+global!(global_leave_refused(scratch, *jail, call: u32, nr: u32, result: i64) {
+    let end = (read::current_registers(), result);
+    let _ = leave_inline(scratch, jail, emit::noted(), (call as u8, nr), end);
+    NOTHING
+});
+
+/// [`leave`], inlined into its global function.
+#[inline(always)]
+fn leave_inline(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,
@@ -249,7 +262,7 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
         return emit::fault(jail);
     }
     if let Some(scratch) = emit::scratch(jail, program::LEAVE) {
-        filtered(scratch, jail, emit::current(), (nr, result));
+        filtered(scratch, jail, nr, result);
     }
 }
 
@@ -258,7 +271,18 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
 ///
 /// Its arguments were not looked at, and without them a loop over it is one event.
 #[inline(always)]
-pub fn filtered(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i32, i64)) {
+pub fn filtered(scratch: &mut Scratch, jail: JailCell, nr: i32, result: i64) {
+    global_filtered(scratch, jail.memory(), nr as u32, result);
+}
+
+global!(global_filtered(scratch, *jail, nr: u32, result: i64) {
+    filtered_inline(scratch, jail, emit::current(), (nr as i32, result));
+    NOTHING
+});
+
+/// [`filtered`], inlined into its global function.
+#[inline(always)]
+fn filtered_inline(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i32, i64)) {
     emit::begin(&mut scratch.record, kind::REFUSED, who);
     scratch.record.detail = nr as u32;
     scratch.record.what = u16::from(on::NONE);

@@ -12,7 +12,8 @@
 //!   Where there is none that nobody else writes, [`unknown`] takes it through the stack.
 //! - **No branch where arithmetic will do**, in what runs for each byte or each operand: `((at - words) >> 63) as u64` is a
 //!   mask of all ones or none.
-//! - **A part is looked at once** where it is a function of `global.rs`, whoever calls it and with what.
+//! - **A part is looked at once**, whoever calls it and with what, where it is a [`global`] function. Of any other one the verifier follows
+//!   every call.
 //! - **A loop is looked at once.** [`repeat`] has bpf_loop(2) call the body. Its state lives in map memory
 //!   (`Cursor` in `read.rs`): before Linux 6.7 the verifier believes of values on the stack that one round was all.
 //! - **Two copies of one value are [`apart`]** where a check of the one would otherwise be noted for the other as well.
@@ -226,4 +227,72 @@ pub fn repeat<S: Step>(times: u32, state: &mut S) {
     let round: unsafe extern "C" fn(u32, *mut c_void) -> i64 = round::<S>;
     // SAFETY: the callback gets back the pointer given here, and only while this call lasts.
     unsafe { helper::bpf_loop(times, round as *mut c_void, (&raw mut *state).cast(), 0) };
+}
+
+/// The answer of a global function that has none to give, or was handed no memory.
+pub const NOTHING: u32 = 0;
+
+/// A global function of the work memory, and of a jail or its rules where it names them; the rest of its arguments are numbers.
+///
+/// It takes up to five arguments, each of which has to be of use. A pointer may be NULL for all that the verifier knows, and has to be one to
+/// memory of a known size (`btf_prepare_func_args` of kernel/bpf/btf.c, since Linux 5.6; what makes a function global is a name of its own). Of what it
+/// returns the type is known. Whatever else comes and goes is in the work memory. The task is always the current one: a pointer to it is no
+/// number.
+///
+/// The stack of all functions that are at work at the same time is 512 bytes, each rounded up to 32 (`check_max_stack_depth` of
+/// kernel/bpf/verifier.c, until Linux 6.13).
+macro_rules! global {
+    (
+        $name:ident($scratch:ident $(, *$jail:ident)? $(, &$table:ident)? $(, $number:ident: $type:ty)*)
+        $body:block
+    ) => {
+        #[expect(
+            unsafe_code,
+            reason = "a name of its own, and pointers that the verifier takes for NULL"
+        )]
+        #[unsafe(no_mangle)]
+        #[inline(never)]
+        extern "C" fn $name(
+            $scratch: &mut Scratch,
+            $($jail: &mut turnkey_abi::Jail,)?
+            $($table: &'static turnkey_abi::Table,)?
+            $($number: $type,)*
+        ) -> u32 {
+            let scratch: *mut Scratch = $crate::verifier::given!(&raw mut *$scratch);
+            // SAFETY: the address is that of the reference, which nothing uses from here on.
+            let $scratch = unsafe { &mut *scratch };
+            $(let $jail = JailCell::at($crate::verifier::given!(&raw mut *$jail));)?
+            $(
+                let table: *const turnkey_abi::Table = $crate::verifier::given!(&raw const *$table);
+                // SAFETY: the address is that of the reference.
+                let $table: &'static turnkey_abi::Table = unsafe { &*table };
+            )?
+            $body
+        }
+    };
+}
+
+/// The address of an argument, which the compiler knows not to be NULL, and the verifier does not.
+macro_rules! given {
+    ($argument:expr) => {{
+        let address = $crate::verifier::opaque($argument as u64);
+        if address == 0 {
+            return $crate::verifier::NOTHING;
+        }
+        address as *mut _
+    }};
+}
+
+pub(crate) use {given, global};
+
+/// Two numbers as one argument.
+#[inline(always)]
+pub fn two(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The numbers that [`two`] has put together.
+#[inline(always)]
+pub fn halves(both: u64) -> (u32, u32) {
+    ((both >> 32) as u32, both as u32)
 }

@@ -243,13 +243,16 @@ impl Detector for MassChange {
     ) {
         self.take_apart(act, state, tell);
         take_all(act, tell);
+        if let Operation::Opened(opened) = &act.what
+            && opened.directory
+            && opened.done()
+            && self.directories.len() < FILES
+        {
+            self.directories.insert(opened.path.to_vec());
+        }
         match &act.what {
-            Operation::Opened(opened) if opened.directory => {
-                if opened.done() && self.directories.len() < FILES {
-                    self.directories.insert(opened.path.to_vec());
-                }
-            }
-            Operation::Opened(opened) if self.directories.contains(&*opened.path) => {}
+            Operation::Opened(opened)
+                if opened.directory || self.directories.contains(&*opened.path) => {}
             Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && opened.done() && self.written.len() < FILES {
                     self.written.insert(opened.path.to_vec());

@@ -4,11 +4,10 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
 
 use super::arguments::effect;
-use super::naming::{Names, below, of_aim, verdict_at};
+use super::naming::{Names, below, naming, of_aim, verdict_at};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
-use crate::global;
 use crate::identity;
 use crate::open;
 use crate::path::{self, Place, Resolved};
@@ -142,7 +141,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
         effects
     };
     let effects = effects.forget(scratch);
-    verdict = global::decide_names(scratch, table, effects, Names { old, new }).or(verdict);
+    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     // No rule can deny a change of times or extended attributes.
     let prevents = jail.prevents() && act.on != on::ATTRIBUTE;
     let regs = read::current_registers();

@@ -5,7 +5,7 @@ use turnkey_abi::{Table, column, magic};
 use super::arguments::{Arguments, effect};
 use crate::automaton::{self, Verdict};
 use crate::read::Scratch;
-use crate::verifier::Forget;
+use crate::verifier::{Forget, global, halves, two};
 
 /// The rules' verdict on a name in a column; none, when the name is not known.
 #[inline(always)]
@@ -15,9 +15,9 @@ pub(super) fn verdict_at(scratch: &Scratch, table: &Table, state: u32, column: u
 
 /// Two names of one act, by the states that they end in.
 #[derive(Clone, Copy)]
-pub struct Names {
-    pub old: u32,
-    pub new: u32,
+pub(super) struct Names {
+    pub(super) old: u32,
+    pub(super) new: u32,
 }
 
 /// The verdict on a file that is under the new name and not, or not only, under the old one.
@@ -50,9 +50,26 @@ pub(super) fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -
 }
 
 /// The rules' verdict on the names that an act makes true and untrue, but for those rules that speak of such acts
-/// themselves. [`effect::MOVED`]: the object may be a directory. Called through [`global`](crate::global).
+/// themselves. [`effect::MOVED`]: the object may be a directory.
 #[inline(always)]
-pub fn decide_names(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
+pub(super) fn naming(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    effects: u32,
+    names: Names,
+) -> Verdict {
+    let names = two(names.old, names.new);
+    Verdict::of_word(global_decide_names(scratch, table, effects, names))
+}
+
+global!(global_decide_names(scratch, &table, effects: u32, names: u64) {
+    let (old, new) = halves(names);
+    naming_inline(scratch, table, effects, Names { old, new }).word()
+});
+
+/// [`naming`], inlined into its global function.
+#[inline(always)]
+fn naming_inline(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
     let mut verdict = Verdict::NONE;
     if effects & effect::MADE != 0 {
         verdict = of_file(scratch, table, names);

@@ -11,7 +11,7 @@ use crate::emit::{self, Current};
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
-use crate::verifier::Forget;
+use crate::verifier::{Forget, NOTHING, global};
 
 /// The internet address that a `struct socket` has, if it is of such a family.
 #[inline(always)]
@@ -38,7 +38,24 @@ pub(super) fn local(socket: u64) -> Option<Internet> {
 /// At exit of listen(2): a socket that was never bound has a port now, and no program of the control
 /// group was asked. So it is decided on like a bind.
 #[inline(always)]
-pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, result): (u64, i64)) {
+pub fn listened(scratch: &mut Scratch, jail: JailCell, result: i64) {
+    global_listened(scratch, jail.memory(), result);
+}
+
+global!(global_listened(scratch, *jail, result: i64) {
+    let end = (read::current_registers(), result);
+    listened_inline(scratch, jail, emit::noted(), end);
+    NOTHING
+});
+
+/// [`listened`], inlined into its global function.
+#[inline(always)]
+fn listened_inline(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (regs, result): (u64, i64),
+) {
     if result == EBADF || result == ENOTSOCK {
         return;
     }

@@ -82,7 +82,7 @@ impl JailCell {
         Self(value)
     }
 
-    /// The value itself, for a function of [`global`](crate::global).
+    /// The value itself, for a function of [`global`](crate::verifier::global).
     #[inline(always)]
     pub fn memory(self) -> &'static mut Jail {
         // SAFETY: it outlives every program, and nobody makes more of the reference than an address.

@@ -322,7 +322,7 @@ fn a_list_that_is_made_again_of_workers_that_are_gone_is_none() {
     });
 }
 
-/// Who looks at a list of names sees nothing there, or another name than there is.
+/// A list of names shows nothing there, or another name than there is.
 #[test]
 fn a_name_that_is_looked_past_impairs_defences() {
     for name in [
