@@ -66,6 +66,7 @@ pub fn end(
         replaced: of_fate(ContentFate::Replaced),
         kept: of_fate(ContentFate::Kept),
         levelled: levelled(changed),
+        emptied: emptied(changed),
         gone: gone(changed),
         backdated: backdated(changed),
         sent: Vec::new(),
@@ -82,6 +83,14 @@ fn backdated(changed: &[ChangedFile]) -> Vec<String> {
 fn gone(changed: &[ChangedFile]) -> Vec<String> {
     let gone = changed.iter().filter(|file| file.change == Change::Deleted);
     gone.map(|file| escape(&file.path)).collect()
+}
+
+/// The files that were there and have no content any more.
+fn emptied(changed: &[ChangedFile]) -> Vec<String> {
+    let emptied =
+        |file: &&ChangedFile| file.content == ContentFate::Replaced && file.size == Some(0);
+    let emptied = changed.iter().filter(emptied);
+    emptied.map(|file| escape(&file.path)).collect()
 }
 
 /// The most files that were there and have the same content now.

@@ -30,6 +30,8 @@ pub struct End {
     pub kept: Vec<String>,
     /// The files that were there and all have one content now, or none.
     pub levelled: Vec<String>,
+    /// The files that were there and have no content any more.
+    pub emptied: Vec<String>,
     /// The files that were there and are gone.
     pub gone: Vec<String>,
     /// The files that were there, say something else now, and bear the time of their last change from before.

@@ -1,8 +1,8 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
 //! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
 //! or six or more were given a new name by appending the same suffix, whatever their class, unless it is a usual one, as `.bak`; or three were shredded; or six
-//! were overwritten and then deleted; or six of three classes have one content in the end, or none, or twelve of any
-//! that are no logs; or the repository of a version control that was there is taken apart.
+//! were overwritten and then deleted; or six of three classes have one content in the end, or none; or twelve of any class that
+//! are no logs are empty; or the repository of a version control that was there is taken apart.
 //!
 //! Whether an overwritten file still says what it said is known in the end, and only a profile that has the jail killed for a mass change
 //! cannot wait for it. A formatter overwrites many files of one class, and of several where it leaves their words. What builds make again (`target`, `node_modules`,
@@ -313,10 +313,10 @@ impl Detector for MassChange {
         }
         let one = "have one content now, or none";
         let is_log = |path: &String| LOGS.iter().any(|ending| path.ends_with(ending));
-        let others = end.levelled.iter().filter(|path| !is_log(path));
-        let others: Vec<String> = others.cloned().collect();
+        let emptied = end.emptied.iter().filter(|path| !is_log(path));
+        let emptied: Vec<String> = emptied.cloned().collect();
         let told = self.written_anew(&end.levelled, (LEVELLED, CLASSES), one, tell)
-            || self.written_anew(&others, (MANY, 1), one, tell);
+            || self.written_anew(&emptied, (MANY, 1), "are empty now", tell);
         if !told && !self.was_told {
             let other = "say nothing of what they said";
             self.written_anew(&end.replaced, (MANY, CLASSES), other, tell);

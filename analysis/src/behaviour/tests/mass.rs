@@ -215,10 +215,29 @@ fn files_of_many_classes_with_one_content_are_a_mass_change() {
     let logs: Vec<String> = (0..12).map(|number| format!("{number}.log")).collect();
     let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
     assert_eq!(levelled(&logs, true), None, "a rotation");
-    let texts: Vec<String> = (0..12).map(|number| format!("{number}.txt")).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    assert_eq!(levelled(&texts, true), Some(Behaviour::MassChange));
-    assert_eq!(levelled(&texts[1..], true), None, "eleven of one class");
+}
+
+/// Of whatever class they are, nothing is left; a log that is emptied goes on.
+#[test]
+fn files_that_are_emptied_are_a_mass_change_and_logs_are_none() {
+    let emptied = |files: usize, ending: &str| {
+        let names: Vec<String> = (0..files)
+            .map(|number| format!("{number}.{ending}"))
+            .collect();
+        let mut story = Story::new();
+        for name in &names {
+            story.writes(P, &format!("/workspace/{name}"));
+        }
+        let end = End {
+            levelled: names.clone(),
+            emptied: names,
+            ..End::default()
+        };
+        story.ended(&end).first().map(|found| found.behaviour)
+    };
+    assert_eq!(emptied(12, "txt"), Some(Behaviour::MassChange));
+    assert_eq!(emptied(11, "txt"), None);
+    assert_eq!(emptied(40, "log"), None);
 }
 
 /// Whoever writes without a look need not have read them, and the end says what they were.
