@@ -557,7 +557,9 @@ fn a_program_takes_its_caller_no_right_to_remove_the_layer() {
     let home = scratch();
     open_to_all(home.path());
     std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
-    let turnkey = turnkey_tests::binary_for_everybody(home.path());
+    let place = scratch();
+    open_to_all(place.path());
+    let turnkey = turnkey_tests::binary_for_everybody(place.path());
     let turnkey = turnkey.to_str().unwrap();
     let state = format!("XDG_STATE_HOME={}", home.path().display());
     let layer = home.path().join("turnkey/layers/hard");

@@ -532,7 +532,7 @@ fn what_makes_no_world_is_told_with_its_place_and_nothing_runs() {
 fn who_has_no_privileges_is_told_that_nothing_would_be_seen() {
     let directory = scratch();
     open_to_all(directory.path());
-    let mut turnkey = Command::new(binary());
+    let mut turnkey = Command::new(turnkey_tests::binary_for_everybody(directory.path()));
     turnkey.args(["worlds", "--world", "ci", "--", "touch", "ran"]);
     turnkey
         .current_dir(directory.path())
