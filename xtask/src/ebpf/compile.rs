@@ -57,6 +57,9 @@ fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {
     forget_settings(&mut build);
     build
         .env("RUSTC", &toolchain.rustc)
+        // This workspace's own compiler is called by a script, whose place would be in the name of each item: cargo looks for
+        // settings above the folder as well.
+        .env("RUSTC_WORKSPACE_WRAPPER", "")
         // Lets a compiler that is not a nightly build `core` from source.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("PATH", path_with_cargo_programs()?);
