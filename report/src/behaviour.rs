@@ -53,10 +53,7 @@ pub fn end(
     });
     reached.extend(insisted.map(|met| without_advice(limit::words(met.limit, limits, usage))));
     reached.extend(disk.cloned().map(without_advice));
-    let of_fate = |fate: ContentFate| {
-        let files = changed.iter().filter(move |file| file.content == fate);
-        files.map(|file| escape(&file.path)).collect()
-    };
+    let of_fate = |fate| paths(changed, |file| file.content == fate);
     End {
         reached,
         bombed: bombed.map(|met| bomb_words(met, limits)),
@@ -66,31 +63,19 @@ pub fn end(
         replaced: of_fate(ContentFate::Replaced),
         kept: of_fate(ContentFate::Kept),
         levelled: levelled(changed),
-        emptied: emptied(changed),
-        gone: gone(changed),
-        backdated: backdated(changed),
+        emptied: paths(changed, |file| {
+            file.content == ContentFate::Replaced && file.size == Some(0)
+        }),
+        gone: paths(changed, |file| file.change == Change::Deleted),
+        backdated: paths(changed, |file| file.backdated),
         sent: Vec::new(),
     }
 }
 
-/// The files that say something else and bear the time from before.
-fn backdated(changed: &[ChangedFile]) -> Vec<String> {
-    let backdated = changed.iter().filter(|file| file.backdated);
-    backdated.map(|file| escape(&file.path)).collect()
-}
-
-/// The files that were there and are not any more.
-fn gone(changed: &[ChangedFile]) -> Vec<String> {
-    let gone = changed.iter().filter(|file| file.change == Change::Deleted);
-    gone.map(|file| escape(&file.path)).collect()
-}
-
-/// The files that were there and have no content any more.
-fn emptied(changed: &[ChangedFile]) -> Vec<String> {
-    let emptied =
-        |file: &&ChangedFile| file.content == ContentFate::Replaced && file.size == Some(0);
-    let emptied = changed.iter().filter(emptied);
-    emptied.map(|file| escape(&file.path)).collect()
+/// The paths of the changed files of which this is true.
+fn paths(changed: &[ChangedFile], is_one: impl Fn(&ChangedFile) -> bool) -> Vec<String> {
+    let files = changed.iter().filter(|file| is_one(file));
+    files.map(|file| escape(&file.path)).collect()
 }
 
 /// The most files that were there and have the same content now.
