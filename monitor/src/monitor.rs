@@ -519,10 +519,13 @@ impl Monitor {
         self.missed_after = Some(self.loaded.programs.missed()?);
         self.hooks.clear();
         self.loaded.programs.unload()?;
-        if let (true, Some(cgroup_id)) = (self.is_shared(), self.adopted) {
-            // What happens between the two is told where a record comes: see `sum_up`.
+        if let Some(cgroup_id) = self.adopted {
+            // From here on its tables are no longer as they were put there, and that is nobody's interference.
             self.let_go = Some(self.known_jail()?);
-            self.forget(cgroup_id)?;
+            // What happens between the two is told where a record comes: see `sum_up`.
+            if self.is_shared() {
+                self.forget(cgroup_id)?;
+            }
         }
         if let (Some(claim), Some(_)) = (&mut self.loaded.slot.claim, self.adopted) {
             claim.note(0)?;

@@ -78,8 +78,9 @@ fn an_attachment_that_is_to_leave_nothing_leaves_no_program() {
     let group = OthersGroup::new();
     let attach = |options: &[&str]| {
         let options = [&["--for", "10ms"], options].concat();
-        let (code, _, said) = Attached::to(&["--cgroup", group.name()], &options).end();
+        let (code, report, said) = Attached::to(&["--cgroup", group.name()], &options).end();
         assert_eq!(code, 0, "{said}");
+        assert_eq!(report["events"]["lost"], serde_json::json!({}), "{said}");
         versions().len()
     };
     assert_eq!(attach(&["--leave-nothing"]), 0, "nothing is left");
