@@ -123,6 +123,11 @@ impl Story {
         self.tell(pid, opened(path, 0o1101))
     }
 
+    /// Writes over a file as it stands (`O_WRONLY` and nothing else of open(2)).
+    pub fn writes_over(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.tell(pid, opened(path, 1))
+    }
+
     /// An open that another layer refused.
     pub fn wants(&mut self, pid: u32, path: &str, flags: u32) -> &mut Self {
         self.wants_answered(pid, path, flags, 2)

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turnkey_policy::{AttemptKind, Behaviour, BehaviourResponse, Policy, WORKSPACE};
 
 use super::accounts::is_installed;
-use super::act::{ActOutcome, ObservedAct, Operation};
+use super::act::{ActOutcome, ObservedAct, Opened, Operation};
 use super::process_state::{ProcessState, base_name};
 use super::{Detector, End, Sighting, Step, Verb, ransom};
 
@@ -262,7 +262,7 @@ impl Detector for MassChange {
                     && !opened.appends
                     && !state.made(&opened.path)
                     && self.overwritten.len() < FILES
-                    && !matches!(class(&opened.path), "objects" | OTHERS)
+                    && loses_content(opened)
                 {
                     self.overwritten.insert(opened.path.to_vec());
                 }
@@ -563,6 +563,16 @@ pub(super) fn counts(path: &[u8]) -> bool {
         && !name.ends_with(b"~")
         && !name.ends_with(b".lock")
         && !name.ends_with(b".tmp")
+}
+
+/// True when an overwritten file was somebody's: of a known kind, but for what a compiler makes again; or of any, when it is
+/// written over as it stands. A lock, and what is made anew, is opened to be created or emptied.
+fn loses_content(opened: &Opened<'_>) -> bool {
+    match class(&opened.path) {
+        "objects" => false,
+        OTHERS => !opened.truncates && !opened.creates,
+        _ => true,
+    }
 }
 
 /// The class of a file by its ending; [`OTHERS`] of one that is not known.

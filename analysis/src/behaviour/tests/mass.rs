@@ -349,8 +349,21 @@ fn six_files_that_are_overwritten_and_then_deleted_are_a_mass_change() {
     names(wiped(6, "jpg", true), expected);
     is_silent(wiped(5, "jpg", true));
     is_silent(wiped(6, "jpg", false));
-    // What a compiler makes again.
+    // What a compiler makes again, and what a program makes anew.
     is_silent(wiped(6, "o", true));
+    is_silent(wiped(6, "out", true));
+    let wiped_as_they_stand = |files: usize, ending: &'static str| {
+        move |story: &mut Story| {
+            for number in 0..files {
+                let path = format!("/workspace/tables/{number}.{ending}");
+                story.writes_over(P, &path);
+                story.deletes(P, &path);
+            }
+        }
+    };
+    names(wiped_as_they_stand(6, "ibd"), expected);
+    is_silent(wiped_as_they_stand(5, "ibd"));
+    is_silent(wiped_as_they_stand(6, "o"));
     // Each has lost its name in between.
     names(
         |story| {
