@@ -14,6 +14,7 @@ mod repeat;
 mod slot_data;
 mod table;
 
+pub mod compat;
 pub mod fault;
 pub mod syscalls;
 

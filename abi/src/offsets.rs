@@ -161,6 +161,9 @@ offsets! {
     regs_r10 = "pt_regs" "r10",
     regs_r8 = "pt_regs" "r8",
     regs_r9 = "pt_regs" "r9",
+    regs_bx = "pt_regs" "bx",
+    regs_cx = "pt_regs" "cx",
+    regs_bp = "pt_regs" "bp",
     regs_ip = "pt_regs" "ip",
     regs_sp = "pt_regs" "sp",
 }

@@ -116,7 +116,7 @@ impl Forget for Code {
 /// The protection that one of the calls asks for, as the kernel will take it.
 #[inline(always)]
 fn protection(call: u8, task: u64, regs: u64) -> u64 {
-    let third = read::register(regs, offset!(regs_dx)).long();
+    let third = read::argument(regs, 2).long();
     let asked = match call {
         class::SHMAT if third & SHM_EXEC != 0 => PROT_READ | PROT_EXEC,
         class::SHMAT => PROT_READ,
@@ -174,12 +174,12 @@ pub fn is_shared(file: u64, flags: u64) -> bool {
 /// not known.
 #[inline(always)]
 fn mix_before(jail: JailCell, task: u64, call: u8, regs: u64) {
-    let flags = read::register(regs, offset!(regs_r10)).long();
+    let flags = read::argument(regs, 3).long();
     let shared = match call {
         class::MPROTECT => !is_all_own(protected(regs)),
         class::MMAP if flags & MAP_ANONYMOUS != 0 => is_shared(0, flags),
         class::MMAP => {
-            let descriptor = read::register(regs, offset!(regs_r8)).word();
+            let descriptor = read::argument(regs, 4).word();
             let file = path::file_of(task, descriptor);
             file == 0 || is_shared(file, flags)
         }
@@ -207,8 +207,8 @@ fn mix_after(jail: JailCell, task: u64, call: u8, (regs, result): (u64, i64)) {
 /// The addresses of a protection, of its first byte and behind its last one.
 #[inline(always)]
 fn protected(regs: u64) -> (u64, u64) {
-    let first = read::register(regs, offset!(regs_di)).long();
-    let length = read::register(regs, offset!(regs_si)).long();
+    let first = read::argument(regs, 0).long();
+    let length = read::argument(regs, 1).long();
     (first, first + length)
 }
 
@@ -222,14 +222,14 @@ fn is_all_own((first, end): (u64, u64)) -> bool {
 #[inline(always)]
 fn argued(call: u8, task: u64, regs: u64) -> Code {
     let asked = protection(call, task, regs);
-    let flags = read::register(regs, offset!(regs_r10)).long();
+    let flags = read::argument(regs, 3).long();
     match call {
         class::MPROTECT => {
             let (first, end) = protected(regs);
             at(first, end, asked)
         }
         class::MMAP if flags & MAP_ANONYMOUS == 0 => {
-            let descriptor = read::register(regs, offset!(regs_r8)).word();
+            let descriptor = read::argument(regs, 4).word();
             let file = path::file_of(task, descriptor);
             if file == 0 {
                 return Code::LOST;
@@ -244,7 +244,7 @@ fn argued(call: u8, task: u64, regs: u64) -> Code {
 /// The content that a call has made executable. Memory that was anonymous then is so whatever is there by now.
 #[inline(always)]
 fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
-    let flags = read::register(regs, offset!(regs_r10)).long();
+    let flags = read::argument(regs, 3).long();
     if call == class::MPROTECT || call == class::MMAP && flags & MAP_ANONYMOUS != 0 {
         return argued(call, task, regs);
     }

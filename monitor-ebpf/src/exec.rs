@@ -28,7 +28,7 @@ struct Arguments {
 
 #[inline(always)]
 fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = read::register(regs, offset!(regs_di));
+    let first = read::argument(regs, 0);
     if call == class::EXECVE {
         return Arguments {
             directory: AT_FDCWD,
@@ -36,8 +36,8 @@ fn arguments(call: u8, regs: u64) -> Arguments {
             empty_path: false,
         };
     }
-    let path = read::register(regs, offset!(regs_si)).long();
-    let flags = read::register(regs, offset!(regs_r8)).word();
+    let path = read::argument(regs, 1).long();
+    let flags = read::argument(regs, 4).word();
     Arguments {
         directory: first.int(),
         path,

@@ -91,15 +91,14 @@ fn is_making(class: u8) -> bool {
     matches!(class, class::MAKE..=class::TIMESAT)
 }
 
-/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, any that writes or
-/// opens may have met a limit, and any of the 32-bit table is another call than its number says.
+/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, and any that writes or
+/// opens may have met a limit.
 #[inline(always)]
 fn interesting_end(nr: i32, result: i64) -> Option<u8> {
     let may_matter = || {
         refused::is_filters_answer(result)
             || refused::meets_limit(result)
             || question::may_be_written(nr, result)
-            || read::is_foreign_call()
     };
     interesting(nr).or_else(|| may_matter().then_some(class::NONE))
 }
@@ -136,7 +135,8 @@ fn kill_after_program(_done: Option<i32>) -> i32 {
 fn sys_enter(context: BtfTracePointContext) -> i32 {
     // The id is the kernel's: an `int` that was made a `long`.
     let id: u64 = context.arg(1);
-    kill_after_program(enter(&context, context.arg(0), id as i32))
+    let nr = read::number_alike(id as i32);
+    kill_after_program(enter(&context, context.arg(0), nr))
 }
 
 #[inline(always)]
@@ -152,7 +152,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
     if finish_off(jail) {
         return None;
     }
-    if read::is_foreign_call() {
+    if read::is_unlike(nr) {
         return None;
     }
     jail.note_call(nr);
@@ -212,7 +212,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let jail = read::current_jail()?;
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
-    if read::is_foreign_call() {
+    if read::is_unlike(nr) {
         emit::unseen(jail);
         return None;
     }

@@ -18,7 +18,7 @@ use crate::emit::{self, Current};
 use crate::open;
 use crate::path;
 use crate::peers;
-use crate::read::{self, JailCell, Message, Scratch, Tuple, offset};
+use crate::read::{self, JailCell, Message, Scratch, Tuple};
 use crate::verifier::{self, Bit, Forget, NOTHING, global};
 
 use listen::local;
@@ -328,23 +328,23 @@ pub fn create(socket: *mut bpf_sock) -> i32 {
 /// Address and length of the argument; zeros when the call names none.
 #[inline(always)]
 pub fn argument(call: u8, regs: u64) -> (u64, u32) {
-    let second = read::register(regs, offset!(regs_si)).long();
+    let second = read::argument(regs, 1).long();
     match call {
         class::SENDTO => {
-            let length = read::register(regs, offset!(regs_r9)).word();
-            (read::register(regs, offset!(regs_r8)).long(), length)
+            let length = read::argument(regs, 5).word();
+            (read::argument(regs, 4).long(), length)
         }
         // struct msghdr begins with the address and its length.
         class::SENDMSG => {
-            let (address, is_known) = read::user::<u64>(second);
+            let ([address, length], is_known) = read::words(second);
             if !is_known {
                 // It may name a peer: nothing is at this address, and that is told.
                 return (u64::MAX, 1);
             }
-            (address, read::user::<u32>(second + 8).0)
+            (address, length as u32)
         }
         _ => {
-            let length = read::register(regs, offset!(regs_dx)).word();
+            let length = read::argument(regs, 2).word();
             (second, length)
         }
     }
@@ -368,9 +368,9 @@ pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool 
         return false;
     }
     let flags = if nr == SENDMSG {
-        read::register(regs, offset!(regs_dx)).word()
+        read::argument(regs, 2).word()
     } else {
-        read::register(regs, offset!(regs_r10)).word()
+        read::argument(regs, 3).word()
     };
     flags & MSG_OOB != 0
 }
@@ -378,7 +378,7 @@ pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool 
 /// True when a call is a sendmmsg(2) of no message: what its argument leads to is none.
 #[inline(always)]
 pub fn sends_nothing(nr: i32, regs: u64) -> bool {
-    nr == SENDMMSG && read::register(regs, offset!(regs_dx)).word() == 0
+    nr == SENDMMSG && read::argument(regs, 2).word() == 0
 }
 
 #[inline(always)]
@@ -548,7 +548,7 @@ pub fn is_aimless(call: u8, regs: u64) -> bool {
             address == 0 || length == 0
         }
         class::LISTEN => {
-            let descriptor = read::register(regs, offset!(regs_di)).word();
+            let descriptor = read::argument(regs, 0).word();
             let file = path::file_of(read::current_task(), descriptor);
             local(peers::socket_of(file)).is_none()
         }

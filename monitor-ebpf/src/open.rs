@@ -46,9 +46,9 @@ struct Arguments {
 
 #[inline(always)]
 fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = read::register(regs, offset!(regs_di));
-    let second = read::register(regs, offset!(regs_si));
-    let third = read::register(regs, offset!(regs_dx));
+    let first = read::argument(regs, 0);
+    let second = read::argument(regs, 1);
+    let third = read::argument(regs, 2);
     let at = |directory, path, flags| Arguments {
         directory,
         path,

@@ -108,24 +108,26 @@ fn write_connected(scratch: &mut Scratch, sock: u64, peer: Peer) {
 /// The data of a call; of several pieces the first.
 #[inline(always)]
 fn data(call: u8, regs: u64) -> Data {
-    let second = read::register(regs, offset!(regs_si)).long();
+    let second = read::argument(regs, 1).long();
     if call == class::SENDTO {
         return Data {
             address: second,
-            length: read::register(regs, offset!(regs_dx)).long(),
+            length: read::argument(regs, 2).long(),
             more: false,
         };
     }
     // `msg_iov` and `msg_iovlen` of struct msghdr.
-    pieces(read::user(second + 16).0, read::user::<u64>(second + 24).0)
+    let ([first, count], _) = read::words(second + 2 * read::word());
+    pieces(first, count)
 }
 
 /// The first of so many pieces, which begin with its `iov_base` and `iov_len`.
 #[inline(always)]
 fn pieces(first: u64, count: u64) -> Data {
+    let ([address, length], _) = read::words(first);
     Data {
-        address: read::user(first).0,
-        length: read::user(first + 8).0,
+        address,
+        length,
         more: count > 1,
     }
 }
@@ -154,7 +156,7 @@ global!(global_written(scratch, *jail, nr: u32) {
 /// [`written`], inlined into its global function.
 #[inline(always)]
 fn written_inline(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, regs: u64) {
-    let descriptor = read::register(regs, offset!(regs_di)).word();
+    let descriptor = read::argument(regs, 0).word();
     let file = path::file_of(who.task, descriptor);
     if !path::is_socket(file) {
         return;
@@ -167,8 +169,8 @@ fn written_inline(scratch: &mut Scratch, jail: JailCell, who: Current, nr: i32, 
         return;
     }
     write_connected(scratch, sock, peer);
-    let second = read::register(regs, offset!(regs_si)).long();
-    let third = read::register(regs, offset!(regs_dx)).long();
+    let second = read::argument(regs, 1).long();
+    let third = read::argument(regs, 2).long();
     let data = if nr == WRITEV {
         pieces(second, third)
     } else {
@@ -210,7 +212,7 @@ fn leave_inline(
     let (address, length) = network::argument(call, regs);
     let address = address.forget(scratch);
     let length = u64::from(length).forget(scratch);
-    let descriptor = read::register(regs, offset!(regs_di)).word();
+    let descriptor = read::argument(regs, 0).word();
     let socket = peers::socket_of(path::file_of(who.task, descriptor));
     let sock = peers::sock_of(socket);
     let is_named = address != 0 && length != 0;

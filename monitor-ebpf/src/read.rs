@@ -21,6 +21,7 @@ use crate::verifier::{self, Forget, Passage};
 mod actor;
 mod area;
 mod claim;
+mod compat;
 mod descriptor;
 mod event;
 mod field;
@@ -34,11 +35,12 @@ mod socket;
 pub use actor::{actor, forget_actor, keep_actor};
 pub use area::{Area, all_areas, area, area_at};
 pub use claim::{claim, release};
+pub use compat::{is_unlike, number as number_alike, word, words};
 pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member,
+    argument, arguments, begin, bytes, clear, clear_act, field, four, head, kernel_text, member,
     nullable_argument, number, of_head, register,
 };
 pub use jail::JailCell;
@@ -503,21 +505,7 @@ pub fn current_task() -> u64 {
     unsafe { helper::bpf_get_current_task_btf() as u64 }
 }
 
-/// True for a system call of the 32-bit table, which in a group of others no filter refuses: its number means another call here, and
-/// its arguments are in other registers (`TS_COMPAT` of arch/x86/include/asm/thread_info.h).
-#[inline(always)]
-pub fn is_foreign_call() -> bool {
-    const TS_COMPAT: u32 = 2;
-    if level() == 0 {
-        return false;
-    }
-    let place = offset!(task_thread_info) + offset!(thread_info_status);
-    // A plain load: at the end of every call of the host this is asked.
-    let status: u32 = field(current_task(), place);
-    status & TS_COMPAT != 0
-}
-
-/// The current task's user registers, for [`register`]; those of a kernel's worker are zeros.
+/// The current task's user registers, for [`argument`]; those of a kernel's worker are zeros.
 #[inline(always)]
 pub fn current_registers() -> u64 {
     // SAFETY: the task is the current one, which stays while this program runs.

@@ -9,7 +9,7 @@ use turnkey_abi::{action, kind};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
 use crate::maps::program;
-use crate::read::{self, JailCell, Scratch, offset};
+use crate::read::{self, JailCell, Scratch};
 use crate::verifier::{self, NOTHING, global};
 
 /// The number of kill(2).
@@ -60,7 +60,7 @@ fn meaning(call: u8, (regs, result): (u64, i64), task: u64) -> Option<Meaning> {
             rules: true,
         });
     }
-    let first = read::register(regs, offset!(regs_di)).long();
+    let first = read::argument(regs, 0).long();
     match call {
         class::CLONE => makes_namespace(first & CLONE_NEW),
         class::CLONE3 => makes_namespace(read::user::<u64>(first).0 & (CLONE_NEW | CLONE_NEWTIME)),
@@ -112,7 +112,7 @@ fn is_setuid(call: u8) -> bool {
 fn is_kill_of_all(call: u8, regs: u64) -> bool {
     call == class::KILL
         && read::number(regs) == KILL
-        && read::register(regs, offset!(regs_di)).int() == -1
+        && read::argument(regs, 0).int() == -1
         && signal(regs) != 0
 }
 
@@ -122,7 +122,7 @@ fn is_kill_of_nobody(jail: JailCell, call: u8, (regs, result): (u64, i64)) -> bo
     let is_one = call == class::KILL
         && result == ESRCH
         && read::number(regs) == KILL
-        && read::register(regs, offset!(regs_di)).int() > 0
+        && read::argument(regs, 0).int() > 0
         && signal(regs) != 0;
     if !is_one {
         return false;
@@ -142,8 +142,8 @@ fn signal(regs: u64) -> i32 {
     const TGKILL: i32 = 234;
     const RT_TGSIGQUEUEINFO: i32 = 297;
     match read::number(regs) {
-        TGKILL | RT_TGSIGQUEUEINFO => read::register(regs, offset!(regs_dx)).int(),
-        _ => read::register(regs, offset!(regs_si)).int(),
+        TGKILL | RT_TGSIGQUEUEINFO => read::argument(regs, 2).int(),
+        _ => read::argument(regs, 1).int(),
     }
 }
 
@@ -155,7 +155,7 @@ fn signals_others(regs: u64, task: u64) -> bool {
     if read::number(regs) == PIDFD_SEND_SIGNAL {
         return signal(regs) != 0;
     }
-    let target = read::register(regs, offset!(regs_di)).int() as u32;
+    let target = read::argument(regs, 0).int() as u32;
     let (process, thread) = emit::own_numbers(task);
     signal(regs) != 0 && target != process && target != thread
 }

@@ -503,10 +503,7 @@ impl Monitor {
     }
 
     fn jail(&self) -> Result<Jail, FinishError> {
-        match self.let_go {
-            Some(jail) => Ok(jail),
-            None => self.known_jail(),
-        }
+        self.let_go.map_or_else(|| self.known_jail(), Ok)
     }
 
     /// Takes the programs of [`Monitor::open_tree`] off a group in which tasks live on, before [`Monitor::finish`]: what

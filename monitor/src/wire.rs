@@ -102,6 +102,85 @@ mod tests {
         }
     }
 
+    /// Calls of the 32-bit table that have another name in that of `x86_64`, beside those that end in the width of what they lead to.
+    const RENAMED: [(&str, &str); 23] = [
+        ("mmap2", "mmap"),
+        ("_llseek", "lseek"),
+        ("ugetrlimit", "getrlimit"),
+        ("waitpid", "wait4"),
+        ("oldstat", "stat"),
+        ("oldfstat", "fstat"),
+        ("oldlstat", "lstat"),
+        ("oldolduname", "uname"),
+        ("olduname", "uname"),
+        ("umount", "umount2"),
+        ("stime", "settimeofday"),
+        ("signal", "rt_sigaction"),
+        ("sigaction", "rt_sigaction"),
+        ("sigprocmask", "rt_sigprocmask"),
+        ("sgetmask", "rt_sigprocmask"),
+        ("ssetmask", "rt_sigprocmask"),
+        ("sigsuspend", "rt_sigsuspend"),
+        ("sigpending", "rt_sigpending"),
+        ("sigreturn", "rt_sigreturn"),
+        ("_newselect", "select"),
+        ("readdir", "getdents"),
+        ("fstatat64", "newfstatat"),
+        ("fadvise64_64", "fadvise64"),
+    ];
+
+    /// Calls of the 32-bit table that no other call is like: arguments in memory, a mode of the CPU that no 64-bit kernel has, and what no
+    /// kernel has any more. `nice` takes one argument of three.
+    const UNLIKE: [&str; 18] = [
+        "mmap",
+        "select",
+        "socketcall",
+        "ipc",
+        "vm86",
+        "vm86old",
+        "nice",
+        "break",
+        "stty",
+        "gtty",
+        "ftime",
+        "prof",
+        "lock",
+        "mpx",
+        "ulimit",
+        "profil",
+        "idle",
+        "bdflush",
+    ];
+
+    /// libseccomp has the kernel's own table of 32 bits.
+    #[test]
+    fn a_call_of_the_32_bit_table_is_taken_for_the_one_of_its_name() {
+        use libseccomp::{ScmpArch, ScmpSyscall};
+        use turnkey_abi::compat::{self, NUMBERS};
+
+        let mut known = 0;
+        for (own, alike) in NUMBERS.iter().enumerate() {
+            let own = i32::try_from(own).unwrap();
+            let Ok(name) = ScmpSyscall::from(own).get_name_by_arch(ScmpArch::X86) else {
+                continue;
+            };
+            known += 1;
+            if *alike == compat::UNLIKE {
+                assert!(UNLIKE.contains(&&*name), "{own} {name}");
+                continue;
+            }
+            let alike = syscalls::name(u32::from(*alike)).expect("it is in the table");
+            let renamed = RENAMED.iter().find(|(own, _)| *own == name);
+            let is_same = ["", "_time64", "64", "32"]
+                .iter()
+                .filter_map(|width| name.strip_suffix(width))
+                .any(|plain| plain == alike);
+            let is_alike = renamed.map_or(is_same, |(_, to)| *to == alike);
+            assert!(is_alike, "{own} {name}: {alike}");
+        }
+        assert!(known > 430, "{known}");
+    }
+
     /// Refused with a number that says nothing, or as files everywhere refuse it.
     const NOT_LOOKED_AT: [&str; 9] = [
         "chmod",

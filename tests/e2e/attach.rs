@@ -13,6 +13,7 @@ mod required;
 mod robust;
 mod roots;
 mod several;
+mod tables;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

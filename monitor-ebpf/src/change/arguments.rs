@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{column, kind};
 
 use crate::own_kind;
-use crate::read::{self, offset};
+use crate::read;
 use crate::verifier::{self, Forget, Passage};
 
 const AT_FDCWD: i32 = -100;
@@ -105,8 +105,8 @@ pub(super) fn asked_to_write_in_vain(regs: u64, result: i64) -> u64 {
     let differs = |left: u64, right: u64| verifier::is_some(left ^ right);
     let first = differs(nr, ACCESS) ^ 1;
     let second = (differs(nr, FACCESSAT) & differs(nr, FACCESSAT2)) ^ 1;
-    let modes = read::register(regs, offset!(regs_si)).long() & first.wrapping_neg()
-        | read::register(regs, offset!(regs_dx)).long() & second.wrapping_neg();
+    let modes = read::argument(regs, 1).long() & first.wrapping_neg()
+        | read::argument(regs, 2).long() & second.wrapping_neg();
     let is_other = [EPERM, EACCES, EROFS].map(|errno| differs(result as u64, errno as u64));
     let is_refused = is_other[0] & is_other[1] & is_other[2] ^ 1;
     (modes & W_OK) >> 1 & is_refused
@@ -152,14 +152,14 @@ pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
 #[inline(always)]
 fn removes_directory(regs: u64) -> bool {
     const AT_REMOVEDIR: u32 = 0x200;
-    read::register(regs, offset!(regs_dx)).word() & AT_REMOVEDIR != 0
+    read::argument(regs, 2).word() & AT_REMOVEDIR != 0
 }
 
 #[inline(always)]
 fn wider(call: u8, regs: u64) -> Arguments {
-    let first = read::register(regs, offset!(regs_di));
-    let second = read::register(regs, offset!(regs_si));
-    let third = read::register(regs, offset!(regs_dx));
+    let first = read::argument(regs, 0);
+    let second = read::argument(regs, 1);
+    let third = read::argument(regs, 2);
     let (at, one) = (Name::at, Arguments::about);
     let here = |path: u64| at(AT_FDCWD, path);
     let descriptor = Name {
@@ -184,7 +184,7 @@ fn wider(call: u8, regs: u64) -> Arguments {
         ..one(on, column, effect::MADE | effects, here(first.long()))
     };
     let two_at = |on, column, effects| Arguments {
-        new: at(third.int(), read::register(regs, offset!(regs_r10)).long()),
+        new: at(third.int(), read::argument(regs, 3).long()),
         ..one(
             on,
             column,
@@ -293,9 +293,9 @@ fn flags(regs: u64) -> u32 {
     const REMOVEXATTRAT: i32 = 466;
     const FILE_SETATTR: i32 = 469;
     let flags = match read::number(regs) {
-        SETXATTRAT | REMOVEXATTRAT => read::register(regs, offset!(regs_dx)),
-        UTIMENSAT | FCHMODAT2 => read::register(regs, offset!(regs_r10)),
-        LINKAT | FCHOWNAT | FILE_SETATTR => read::register(regs, offset!(regs_r8)),
+        SETXATTRAT | REMOVEXATTRAT => read::argument(regs, 2),
+        UTIMENSAT | FCHMODAT2 => read::argument(regs, 3),
+        LINKAT | FCHOWNAT | FILE_SETATTR => read::argument(regs, 4),
         _ => return 0,
     };
     flags.word()
@@ -305,7 +305,7 @@ fn flags(regs: u64) -> u32 {
 #[inline(always)]
 fn exchanged(regs: u64) -> u32 {
     const RENAMEAT2: i32 = 316;
-    let flags = read::register(regs, offset!(regs_r8)).word();
+    let flags = read::argument(regs, 4).word();
     if read::number(regs) == RENAMEAT2 && flags & RENAME_EXCHANGE != 0 {
         effect::EXCHANGED | effect::MOVED_BACK
     } else {
@@ -319,8 +319,8 @@ pub fn makes_device(regs: u64) -> bool {
     const MKNOD: i32 = 133;
     const MKNODAT: i32 = 259;
     let mode = match read::number(regs) {
-        MKNOD => read::register(regs, offset!(regs_si)).word(),
-        MKNODAT => read::register(regs, offset!(regs_dx)).word(),
+        MKNOD => read::argument(regs, 1).word(),
+        MKNODAT => read::argument(regs, 2).word(),
         _ => 0,
     };
     // S_IFMT, S_IFCHR, S_IFBLK of linux/stat.h.
@@ -331,8 +331,8 @@ pub fn makes_device(regs: u64) -> bool {
 #[inline(always)]
 fn changes_access(call: u8, regs: u64) -> bool {
     let name = match call {
-        class::XATTRAT => read::register(regs, offset!(regs_r10)),
-        class::XATTR | class::FXATTR => read::register(regs, offset!(regs_si)),
+        class::XATTRAT => read::argument(regs, 3),
+        class::XATTR | class::FXATTR => read::argument(regs, 1),
         _ => return false,
     };
     let (begin, is_known) = read::user::<[u8; 16]>(name.long());
@@ -352,9 +352,9 @@ pub(super) fn told_arguments(regs: u64, result: i64, on: u8) -> [u64; 3] {
         & verifier::is_some(on ^ on::LINK);
     let mask = (differs(EPERM) & differs(EINVAL) & is_other).wrapping_sub(1);
     [
-        read::register(regs, offset!(regs_si)).long() & mask,
-        read::register(regs, offset!(regs_dx)).long() & mask,
-        read::register(regs, offset!(regs_r8)).long() & mask,
+        read::argument(regs, 1).long() & mask,
+        read::argument(regs, 2).long() & mask,
+        read::argument(regs, 4).long() & mask,
     ]
 }
 

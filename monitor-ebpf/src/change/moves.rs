@@ -3,14 +3,14 @@
 use super::arguments::{Name, effect};
 use crate::entry;
 use crate::path;
-use crate::read::{self, JailCell, Scratch, offset};
+use crate::read::{self, JailCell, Scratch};
 use crate::verifier;
 
 /// Before a symlink is there: notes where it may lead once it is moved. A text that is not read may be any.
 #[inline(always)]
 pub fn note_aim(jail: JailCell, regs: u64) {
     jail.aliased().set(1);
-    let aim = read::register(regs, offset!(regs_di)).long();
+    let aim = read::argument(regs, 0).long();
     let (first, is_known) = read::user::<u8>(aim);
     if !is_known || first != b'/' {
         jail.relative().set(1);

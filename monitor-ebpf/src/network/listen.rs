@@ -59,7 +59,7 @@ fn listened_inline(
     if result == EBADF || result == ENOTSOCK {
         return;
     }
-    let descriptor = read::register(regs, offset!(regs_di)).word();
+    let descriptor = read::argument(regs, 0).word();
     let socket = peers::socket_of(path::file_of(who.task, descriptor));
     let Some(address) = local(socket) else {
         return;

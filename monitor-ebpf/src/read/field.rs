@@ -9,7 +9,7 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{OWN_PLACE, PATH, Record, fault};
 
-use super::{HEAD, Scratch, UNREADABLE, has, kernel};
+use super::{HEAD, Scratch, UNREADABLE, compat, has, kernel};
 use crate::verifier::Forget;
 
 /// Loads a field of a structure, by a pointer that the verifier knows the type of: one that the kernel
@@ -121,22 +121,45 @@ pub fn register(regs: u64, offset: u32) -> Register {
     Register(field(regs, offset))
 }
 
+/// An argument of the system call that user registers are from, counted from 0. In a call of the 32-bit table it is in another
+/// register (`SC_IA32_REGS_TO_ARGS` of arch/x86/include/asm/syscall_wrapper.h).
+#[inline(always)]
+pub fn argument(regs: u64, index: usize) -> Register {
+    let wide = match index {
+        0 => register(regs, super::offset!(regs_di)),
+        1 => register(regs, super::offset!(regs_si)),
+        2 => register(regs, super::offset!(regs_dx)),
+        3 => register(regs, super::offset!(regs_r10)),
+        4 => register(regs, super::offset!(regs_r8)),
+        _ => register(regs, super::offset!(regs_r9)),
+    };
+    if compat::is_impossible() {
+        return wide;
+    }
+    let narrow = match index {
+        0 => register(regs, super::offset!(regs_bx)),
+        1 => register(regs, super::offset!(regs_cx)),
+        2 => register(regs, super::offset!(regs_dx)),
+        3 => register(regs, super::offset!(regs_si)),
+        4 => register(regs, super::offset!(regs_di)),
+        _ => register(regs, super::offset!(regs_bp)),
+    };
+    Register(compat::choose(u64::from(narrow.word()), wide.long()))
+}
+
 /// The first three arguments of a system call, to be told as they are: the reader cuts them to the
 /// width of the argument, which user space knows for each call.
 #[inline(always)]
 pub fn arguments(regs: u64) -> [u64; 3] {
-    [
-        register(regs, super::offset!(regs_di)).long(),
-        register(regs, super::offset!(regs_si)).long(),
-        register(regs, super::offset!(regs_dx)).long(),
-    ]
+    [0, 1, 2].map(|index| argument(regs, index).long())
 }
 
 /// The number of the system call that user registers are from, as the kernel takes it: `orig_ax` keeps all
-/// of rax, and do_syscall_64 of arch/x86/entry/syscall_64.c is handed the lower half, as an `int`.
+/// of rax, and do_syscall_64 of arch/x86/entry/syscall_64.c is handed the lower half, as an `int`. Of the 32-bit table it is
+/// that of the call which does the same.
 #[inline(always)]
 pub fn number(regs: u64) -> i32 {
-    register(regs, super::offset!(regs_orig_ax)).int()
+    compat::number(register(regs, super::offset!(regs_orig_ax)).int())
 }
 
 /// Copies the beginning of a structure of the kernel to [`Scratch::head`]; zeros when it cannot be read.
