@@ -4,7 +4,7 @@
 //! (arch/x86/entry/syscalls/syscall_32.tbl). A call is taken for the one that does the same with the same arguments in the same
 //! order; where only the width of what they lead to differs (`stat64`, `utimensat_time64`), that is the one as well.
 
-use crate::syscalls::COUNT;
+use crate::syscalls::{CLASSES, COUNT, class, on};
 
 /// The number that stands for a call which none of `x86_64` is like: one whose arguments are in memory, such as `socketcall`
 /// and `ipc`, and one that no kernel has any more. It is in no table.
@@ -28,6 +28,36 @@ pub const NUMBERS: [u16; COUNT] = {
     }
     numbers
 };
+
+/// By number, of whichever table: 1 where such a call may have to be looked at as it begins. Of the table of `x86_64` that is every
+/// one that is looked at but for looks; of that of 32 bits those of which the programs decide something then.
+pub const BEGUN: [u8; COUNT] = {
+    let mut begun = [0; COUNT];
+    let mut number = 0;
+    while number < COUNT {
+        let alike = NUMBERS[number] as usize;
+        let is_begun = alike < COUNT && decides(CLASSES[alike]);
+        let is_look = matches!(CLASSES[number], class::LOOK..=class::WATCHES);
+        if is_begun || CLASSES[number] != class::NONE && !is_look {
+            begun[number] = 1;
+        }
+        number += 1;
+    }
+    begun
+};
+
+/// True for the classes of calls of which something is decided or noted as they begin.
+const fn decides(of: u8) -> bool {
+    const BPF: u8 = class::WATCH + on::BPF;
+    matches!(
+        of,
+        class::OPEN..=class::OPENAT2
+            | class::EXECVE..=class::EXECVEAT
+            | class::MMAP..=class::SHMAT
+            | class::SYMLINK..=class::SYMLINKAT
+            | BPF
+    )
+}
 
 const NO: u16 = UNLIKE;
 

@@ -135,8 +135,11 @@ fn kill_after_program(_done: Option<i32>) -> i32 {
 fn sys_enter(context: BtfTracePointContext) -> i32 {
     // The id is the kernel's: an `int` that was made a `long`.
     let id: u64 = context.arg(1);
-    let nr = read::number_alike(id as i32);
-    kill_after_program(enter(&context, context.arg(0), nr))
+    let id = id as i32;
+    if !read::may_begin(id) && !read::every_call_matters() {
+        return 0;
+    }
+    kill_after_program(enter(&context, context.arg(0), read::number_alike(id)))
 }
 
 #[inline(always)]

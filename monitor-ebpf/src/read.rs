@@ -35,7 +35,7 @@ mod socket;
 pub use actor::{actor, forget_actor, keep_actor};
 pub use area::{Area, all_areas, area, area_at};
 pub use claim::{claim, release};
-pub use compat::{is_unlike, number as number_alike, word, words};
+pub use compat::{is_unlike, may_begin, number as number_alike, word, words};
 pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};

@@ -4,7 +4,7 @@
 //! A task is in one call at a time, and which table that is of is asked anew for each argument: no branch depends on it, so that the
 //! verifier follows one way.
 
-use turnkey_abi::compat::{NUMBERS, UNLIKE};
+use turnkey_abi::compat::{BEGUN, NUMBERS, UNLIKE};
 use turnkey_abi::syscalls::COUNT;
 
 use super::{current_task, field, level, offset, user};
@@ -12,6 +12,9 @@ use crate::verifier::{is_some, opaque};
 
 /// The number in the table of `x86_64` of each call of the 32-bit one.
 static ALIKE: [u16; COUNT] = NUMBERS;
+
+/// Numbers of calls that may have to be looked at as they begin, by either table.
+static MAY_BEGIN: [u8; COUNT] = BEGUN;
 
 /// True in a jail, whose filter kills for such a call. The verifier leaves out what is for the others.
 #[inline(always)]
@@ -37,6 +40,13 @@ fn mask() -> u64 {
 #[inline(always)]
 pub fn choose(narrow: u64, wide: u64) -> u64 {
     wide ^ (wide ^ narrow) & mask()
+}
+
+/// True unless the call of this number, of whichever table, need not be looked at as it begins: then nobody has to ask of which it is.
+#[inline(always)]
+pub fn may_begin(own: i32) -> bool {
+    let begins = MAY_BEGIN.get(own as u32 as usize);
+    is_impossible() || begins.is_none_or(|begins| *begins != 0)
 }
 
 /// The number in the table of `x86_64` of the call that the current task is in, whose number in its own table is given.
