@@ -95,15 +95,12 @@ pub fn committed() -> Result<Vec<u8>> {
     Ok(fs::read(workspace::root().join(OBJECT))?)
 }
 
-/// The committed object, and the one that its sources give when they are changed in a copy.
-pub fn committed_and_changed(
-    change: impl FnOnce(&Path) -> Result<()>,
-) -> Result<(Vec<u8>, Vec<u8>)> {
+/// The object that the sources give when they are changed in a copy.
+pub fn changed(change: impl FnOnce(&Path) -> Result<()>) -> Result<Vec<u8>> {
     let root = workspace::root();
     let toolchain = toolchain_of_last_build(&root)?;
     let folder = workspace::target_folder().join("mutants");
-    let changed = compile::compile(&root, &folder, &toolchain, &[], change)?;
-    Ok((committed()?, changed))
+    compile::compile(&root, &folder, &toolchain, &[], change)
 }
 
 /// Compares sources, object and lock, and where the recorded toolchain is present a second build.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use miniz_oxide::deflate::compress_to_vec;
 use serde::Deserialize;
 
 use xtask::workspace::Programs;
@@ -39,14 +40,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
     let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
     ensure!(!chosen.is_empty(), "no mutant is named {}", only.join(", "));
-    let turnkey = &with_room()?;
+    let roomy = &RoomyCommand::build()?;
+    let mut not_built = 0;
     for mutant in chosen {
-        let told = match build(mutant, turnkey) {
+        let told = match build(mutant, roomy) {
             Ok(turnkey) => look(arguments, &turnkey)?,
-            Err(error) => format!("is not built: {error:#}"),
+            Err(error) => {
+                not_built += 1;
+                format!("is not built: {error:#}")
+            }
         };
         eprintln!("mutant {}: {told}", mutant.name);
     }
+    ensure!(
+        not_built == 0,
+        "{not_built} are not built: nothing is known of them"
+    );
     Ok(())
 }
 
@@ -61,26 +70,46 @@ fn list() -> Result<MutantList> {
 const ROOM: usize = 1 << 16;
 
 /// A turnkey with room behind its programs: it is compiled once for all mutants.
-fn with_room() -> Result<PathBuf> {
-    let folder = workspace::target_folder().join("mutants");
-    fs::create_dir_all(&folder)?;
-    let mut object = ebpf::committed()?;
-    object.resize(object.len() + ROOM, 0);
-    let path = folder.join("object");
-    fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut build = workspace::cargo_build();
-    build
-        .args(["--package", "turnkey", "--features", "probe-log"])
-        .env("TURNKEY_LOG_OBJECT", &path);
-    let turnkey = Programs::build(&mut build)?.named("turnkey")?;
-    let copy = folder.join("with-room");
-    fs::copy(turnkey, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
-    Ok(copy)
+struct RoomyCommand {
+    /// The whole file.
+    bytes: Vec<u8>,
+    /// The place of the programs in it.
+    place: usize,
+    /// The length of the programs with the room.
+    length: usize,
+}
+
+impl RoomyCommand {
+    fn build() -> Result<Self> {
+        let folder = workspace::target_folder().join("mutants");
+        fs::create_dir_all(&folder)?;
+        let mut object = ebpf::committed()?;
+        object.resize(object.len() + ROOM, 0);
+        let path = folder.join("object");
+        fs::write(&path, &object).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut build = workspace::cargo_build();
+        build
+            .args(["--package", "turnkey", "--features", "probe-log"])
+            .env("TURNKEY_LOG_OBJECT", &path);
+        let turnkey = Programs::build(&mut build)?.named("turnkey")?;
+        let bytes = fs::read(&turnkey).with_context(|| format!("no {}", turnkey.display()))?;
+        let place = last_place(&bytes, &as_carried(&object));
+        Ok(Self {
+            bytes,
+            place: place.context("turnkey does not carry its programs as they are")?,
+            length: object.len(),
+        })
+    }
+}
+
+/// The bytes of an object in a command that is built for work on it: of one length for objects of one length.
+fn as_carried(object: &[u8]) -> Vec<u8> {
+    compress_to_vec(object, 0)
 }
 
 /// A turnkey with the change: a copy, in which other programs lie in the place of its own.
-fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
-    let (own, mut other) = ebpf::committed_and_changed(|stage| {
+fn build(mutant: &Mutant, roomy: &RoomyCommand) -> Result<PathBuf> {
+    let mut other = ebpf::changed(|stage| {
         let path = stage.join("src").join(&mutant.file);
         let text = fs::read_to_string(&path)?;
         if text.matches(&mutant.old).count() != 1 {
@@ -89,16 +118,16 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
         fs::write(&path, text.replace(&mutant.old, &mutant.new))?;
         Ok(())
     })?;
-    let mut whole = fs::read(turnkey)?;
-    let place = memmem(&whole, &own).context("turnkey was built with other programs")?;
     ensure!(
-        other.len() <= own.len() + ROOM,
+        other.len() <= roomy.length,
         "{} bytes are too many",
         other.len()
     );
     // What is behind its end is nothing to a reader of ELF.
-    other.resize(own.len() + ROOM, 0);
-    whole[place..place + other.len()].copy_from_slice(&other);
+    other.resize(roomy.length, 0);
+    let carried = as_carried(&other);
+    let mut whole = roomy.bytes.clone();
+    whole[roomy.place..roomy.place + carried.len()].copy_from_slice(&carried);
     let path = workspace::target_folder().join("mutants/turnkey");
     fs::write(&path, whole).with_context(|| format!("cannot write {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -106,9 +135,10 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
 }
 
 /// The last place where some bytes begin among others.
-fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
-    let mut aligned = (0..bytes.len()).step_by(8);
-    aligned.rfind(|at| bytes[*at..].starts_with(sought))
+fn last_place(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    (0..bytes.len())
+        .rev()
+        .find(|at| bytes[*at..].starts_with(sought))
 }
 
 /// The summary of the observers.
