@@ -17,8 +17,7 @@ const COMMON: usize = 424;
 pub const NUMBERS: [u16; COUNT] = {
     let mut numbers = [UNLIKE; COUNT];
     let mut number = 0;
-    // The last one stands for all that are in no table.
-    while number < COUNT - 1 {
+    while number < COUNT {
         numbers[number] = if number < COMMON {
             FORMER[number]
         } else {
@@ -72,7 +71,7 @@ const FORMER: [u16; COMMON] = [
     108, 163, 166, NO, 16, 72, NO, 109, NO, 63, // 50
     95, 161, 136, 33, 110, 111, 112, 13, 14, 14, // 60
     113, 114, 130, 127, 170, 160, 97, 98, 96, 164, // 70
-    115, 116, NO, 88, 6, 89, 134, 167, 169, 78, // 80
+    115, 116, 23, 88, 6, 89, 134, 167, 169, 78, // 80
     NO, 11, 76, 77, 91, 93, 140, 141, NO, 137, // 90
     138, 173, NO, 103, 38, 36, 4, 6, 5, 63, // 100
     172, 153, NO, NO, 61, 168, 99, NO, 74, 15, // 110

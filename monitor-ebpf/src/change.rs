@@ -75,6 +75,10 @@ fn look_up_new(
         look_for_symlinks(scratch, jail, (name.directory, length, 0));
     }
     let state = open::state_of_argument(scratch, jail, (name.directory, length));
+    if is_sibling && length == UNREADABLE {
+        // The two names are longer together than a path is.
+        scratch.cursor.stepped = NOWHERE;
+    }
     // A symlink that was not made leads nowhere.
     let result = scratch.result();
     if is_attempt(result) && (!is_aim || result >= 0) {
@@ -564,10 +568,17 @@ fn attach_names(
     // Branch-free, so that the verifier does not fork states for each operand.
     let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
     let is_empty = u64::from(verifier::apart(u64::from(length)) == 0);
-    if verifier::opaque(first | is_empty) != 0 {
-        let base = path::resolve(scratch, path::base(task, asked.object.directory));
+    let is_relative = verifier::opaque(first | is_empty);
+    // An absolute one starts from a root that the process of others may have chosen.
+    if is_relative != 0 || scratch.cursor.roams != 0 {
+        let place = match is_relative {
+            0 => path::root(task),
+            _ => path::base(task, asked.object.directory),
+        };
+        let base = path::resolve(scratch, place);
         let behind = at + u32::from(scratch.record.path_len);
-        if base.is_whole() && base.length != 0 {
+        let is_root = verifier::is_some(is_relative) | verifier::is_some(base.length ^ 1);
+        if base.is_whole() && base.length != 0 && is_root != 0 {
             read::append_path(scratch, behind, base.from, base.length);
             scratch.record.argv_len = base.length as u16;
             scratch.record.flags |= flag::BASE;

@@ -216,7 +216,9 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
     if read::is_unlike(nr) {
-        emit::unseen(jail);
+        if result != refused::ENOSYS {
+            emit::unseen(jail);
+        }
         return None;
     }
     if call == class::UNKNOWN {

@@ -235,22 +235,25 @@ fn state_of_argument_inline(
             if !jail.has_hooks() {
                 scratch.cursor.magic = automaton::magic_of_written(scratch, table, base, length);
             }
+        } else {
+            scratch.cursor.stepped = NOWHERE;
         }
     }
     state
 }
 
 /// Notes in [`Cursor::magic`] that the path argument which was looked up last leads to a file that no text tells, as a `..` of it
-/// follows a symlink, or what may be one.
+/// follows a symlink, or what may be one; or as nobody knows where it begins or ends ([`NOWHERE`] in [`Cursor::stepped`]).
 ///
 /// [`Cursor::magic`]: read::Cursor::magic
+/// [`Cursor::stepped`]: read::Cursor::stepped
 #[inline(always)]
 pub fn doubt_steps(scratch: &mut Scratch, jail: JailCell, (directory, length): (i32, u32)) {
     let steps = scratch.cursor.stepped;
     if steps == 0 || jail.has_hooks() {
         return;
     }
-    if !entry::steps_back_surely(scratch, directory, (length, steps)) {
+    if steps == NOWHERE || !entry::steps_back_surely(scratch, directory, (length, steps)) {
         scratch.cursor.magic = magic::BELOW;
     }
 }

@@ -21,7 +21,8 @@ const EINVAL: i64 = -22;
 const EMFILE: i64 = -24;
 const EFBIG: i64 = -27;
 const ENOSPC: i64 = -28;
-const ENOSYS: i64 = -38;
+/// The kernel has no such call, or the filter says so: nothing was done.
+pub const ENOSYS: i64 = -38;
 const EPROTONOSUPPORT: i64 = -93;
 const ESOCKTNOSUPPORT: i64 = -94;
 const EAFNOSUPPORT: i64 = -97;

@@ -131,9 +131,8 @@ mod tests {
 
     /// Calls of the 32-bit table that no other call is like: arguments in memory, a mode of the CPU that no 64-bit kernel has, and what no
     /// kernel has any more. `nice` takes one argument of three.
-    const UNLIKE: [&str; 18] = [
+    const UNLIKE: [&str; 17] = [
         "mmap",
-        "select",
         "socketcall",
         "ipc",
         "vm86",

@@ -56,9 +56,10 @@ pub fn number(own: i32) -> i32 {
         return own;
     }
     let own = u64::from(own as u32);
-    let is_beyond = is_some(own / COUNT as u64);
-    let at = opaque(own | is_beyond.wrapping_neg()) & (COUNT as u64 - 1);
-    choose(u64::from(ALIKE[at as usize]), own) as i32
+    // A number in no table is in none of either, as that of the way back from a signal handler.
+    let beyond = is_some(own / COUNT as u64).wrapping_neg();
+    let alike = u64::from(ALIKE[(opaque(own) & (COUNT as u64 - 1)) as usize]);
+    choose(own & beyond | alike & !beyond, own) as i32
 }
 
 /// True for a call of the 32-bit table that no other one is like: what it does is not looked at.
