@@ -9,8 +9,8 @@ use turnkey_policy::{AttemptKind, syscalls};
 
 use crate::event::{Event, Kind, NamingCall, Raw};
 
-/// Symlinks that are remembered.
-const MOST: usize = 4096;
+/// Bytes of paths and aims that are remembered: more than the symlinks of a large tree of packages have.
+const ROOM: usize = 16 << 20;
 /// `O_NOFOLLOW` of x86_64.
 const NO_FOLLOW: u32 = 0o400_000;
 /// Symlinks that one path is followed through, as by the kernel.
@@ -23,8 +23,12 @@ pub struct Symlinks {
     aims: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Names that a symlink has ever had in its directory, or a directory on the way to one.
     names: BTreeSet<Vec<u8>>,
-    /// There were more.
+    /// Bytes that all these have.
+    used: usize,
+    /// There were more, or some at places that are not known.
     is_full: bool,
+    /// The number of symlinks of which nobody knows where they lead.
+    forgotten: u64,
 }
 
 impl Symlinks {
@@ -34,29 +38,23 @@ impl Symlinks {
             on,
             object,
             new,
+            resolved,
             call,
-            errno,
-            ..
+            errno: 0,
         } = &event.kind
         else {
+            // What failed made and moved nothing.
             return;
         };
         let Some(path) = self.place(&object.path()) else {
-            return self.lose(*on, *call);
+            return self.lose(*on, *call, *resolved);
         };
         match (on, new) {
             (AttemptKind::Open, Some(aim)) if makes_symlink(*call) => {
-                if self.aims.len() >= MOST || self.names.len() >= MOST {
-                    self.is_full = true;
-                    return;
-                }
-                self.names.extend(components(&path).map(<[u8]>::to_vec));
-                if *errno == 0 {
-                    self.aims.insert(path, aim.clone());
-                }
+                self.made(path, aim.clone(), u64::from(!resolved));
             }
-            (AttemptKind::Unlink, _) if *errno == 0 => drop(self.aims.remove(&path)),
-            (AttemptKind::Rename | AttemptKind::Link, Some(new)) if *errno == 0 => {
+            (AttemptKind::Unlink, _) => drop(self.forget(&path)),
+            (AttemptKind::Rename | AttemptKind::Link, Some(new)) => {
                 let new = Raw {
                     bytes: new.clone(),
                     ..object.clone()
@@ -70,10 +68,55 @@ impl Symlinks {
         }
     }
 
+    /// The number of symlinks of which it is not known where they lead, where nobody but their text tells. A later call by such a name is
+    /// about a file that nobody knows.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// An act at a place that is not known.
-    fn lose(&mut self, on: AttemptKind, call: NamingCall) {
+    fn lose(&mut self, on: AttemptKind, call: NamingCall, resolved: bool) {
         self.is_full |=
             makes_symlink(call) || matches!(on, AttemptKind::Rename | AttemptKind::Link);
+        self.forgotten += u64::from(makes_symlink(call) && !resolved);
+    }
+
+    /// True when so many bytes more can be remembered; else so many symlinks are not.
+    fn has_room(&mut self, bytes: usize, symlinks: u64) -> bool {
+        let is_full = self.used + bytes > ROOM;
+        if is_full {
+            self.is_full = true;
+            self.forgotten += symlinks;
+        }
+        !is_full
+    }
+
+    /// Takes in a symlink, which counts as so many when it is forgotten.
+    fn made(&mut self, path: Vec<u8>, aim: Vec<u8>, counts: u64) {
+        if self.has_room(2 * path.len() + aim.len(), counts) {
+            self.name(&path);
+            self.remember(path, aim);
+        }
+    }
+
+    fn remember(&mut self, path: Vec<u8>, aim: Vec<u8>) {
+        self.used += path.len() + aim.len();
+        self.aims.insert(path, aim);
+    }
+
+    fn forget(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let aim = self.aims.remove(path)?;
+        self.used = self.used.saturating_sub(path.len() + aim.len());
+        Some(aim)
+    }
+
+    fn name(&mut self, path: &[u8]) {
+        for name in components(path) {
+            if self.names.insert(name.to_vec()) {
+                self.used += name.len();
+            }
+        }
     }
 
     /// Takes what was by the old name, and below it, to the new one: of an exchange and a link both are true, and what is no more
@@ -88,21 +131,22 @@ impl Symlinks {
             .filter_map(|(path, aim)| Some((path.clone(), moved(path)?, aim.clone())))
             .collect();
         if on == AttemptKind::Rename {
-            self.aims.remove(new);
+            self.forget(new);
         }
         for (before, path, aim) in there {
             if on == AttemptKind::Rename {
-                self.aims.remove(&before);
+                self.forget(&before);
             }
-            self.aims.insert(path, aim);
+            if self.has_room(path.len() + aim.len(), 1) {
+                self.remember(path, aim);
+            }
         }
         let is_named = components(old)
             .last()
             .is_some_and(|name| self.names.contains(name));
-        if is_named {
-            self.names.extend(components(new).map(<[u8]>::to_vec));
+        if is_named && self.has_room(new.len(), 0) {
+            self.name(new);
         }
-        self.is_full |= self.names.len() > MOST;
     }
 
     /// The path of what a call on `path` is about that does not follow a symlink at its end; `None` of a relative one.
@@ -211,6 +255,35 @@ impl Symlinks {
             && ![object.path(), beside.path()]
                 .iter()
                 .any(|path| leads_to_kernels(path))
+    }
+
+    /// The place that a new symlink with a relative aim leads to, as its own path and its aim are written, and through the symlinks of
+    /// the run: where its names lead past no link of the kernel's own and not back, and each symlink of the run is known.
+    #[must_use]
+    pub fn place_of_aim(&self, event: &Event) -> Option<[Vec<u8>; 2]> {
+        let Kind::Change {
+            object,
+            new: Some(aim),
+            ..
+        } = &event.kind
+        else {
+            return None;
+        };
+        let own = object.path();
+        let is_known = own.first() == Some(&b'/')
+            && aim.first().is_some_and(|byte| *byte != b'/')
+            && !object.unreadable
+            && !object.truncated
+            && !self.is_full;
+        let goes_back = [&object.bytes, aim]
+            .into_iter()
+            .any(|text| components(text).any(|part| part == b".."));
+        let above = own.iter().rposition(|byte| *byte == b'/')?;
+        let written = plain(&[&own[..above], b"/", aim].concat());
+        let led = self.lead(&written, true);
+        let is_kernels = |path: &[u8]| path.starts_with(b"/proc") || path.starts_with(b"/dev");
+        (is_known && !goes_back && !is_kernels(&written) && !is_kernels(&led))
+            .then_some([written, led])
     }
 
     /// True when such a rename, or a link that follows no symlink, is certainly of no symlink of the run, and of no directory that has one.

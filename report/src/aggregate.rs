@@ -110,6 +110,8 @@ pub struct Observations {
     pub failed: FailedAtLimits,
     /// Numbers of `seq` that no event had.
     pub missing: u64,
+    /// Symlinks of which it is not known where they lead ([`Symlinks::forgotten`]).
+    pub unknown_symlinks: u64,
     /// The counts of what found no row.
     pub omitted: super::model::Omitted,
 }
@@ -231,6 +233,7 @@ impl Aggregator {
             speakers: self.speakers,
             failed: self.failed,
             missing: self.next_seq.saturating_sub(self.events),
+            unknown_symlinks: self.symlinks.forgotten(),
             omitted,
         }
     }
@@ -554,12 +557,8 @@ mod tests {
         story.decided(2, kind, CREDENTIALS, RuleAction::Log);
         let observations = observe(&story);
         assert_eq!(observations.violations[0].path, None);
-        assert!(
-            observations.violations[0]
-                .raw
-                .as_ref()
-                .is_some_and(|raw| raw.unreadable)
-        );
+        let raw = observations.violations[0].raw.as_ref();
+        assert!(raw.is_some_and(|raw| raw.unreadable));
         assert_eq!(observations.file_operations[1].path, None);
         assert_eq!(
             observations.file_operations[1].errno.as_deref(),

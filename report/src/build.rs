@@ -165,6 +165,7 @@ impl Report {
             decoys: &policy.filesystem.decoys,
             weaker: inputs.best_effort && inputs.enforcement.iter().any(is_weaker),
             lost: events.lost.values().sum(),
+            unknown_symlinks: observations.unknown_symlinks,
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
             outsider: inputs.evidence.outsider.as_ref(),

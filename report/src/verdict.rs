@@ -82,6 +82,8 @@ pub struct Facts<'a> {
     pub weaker: bool,
     /// The number of events that are lost.
     pub lost: u64,
+    /// The number of symlinks of the run of which it is not known where they lead: of a later call by one of their names neither is its file.
+    pub unknown_symlinks: u64,
     /// One finding for every rule that was violated and every behaviour that was seen; the scores
     /// are not looked at.
     pub rules: &'a [Finding],
@@ -208,6 +210,7 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
         || matches!(facts.ending, Ending::NotStarted { .. })
         || own(OUTSIDE)
         || own(LATE)
+        || facts.unknown_symlinks > 0
     {
         Verdict::Inconclusive
     } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
@@ -270,8 +273,13 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
             "killed by policy, and no event names the rule",
         )
     });
-    let evidence = (!facts.complete).then(|| {
+    let is_short = !facts.complete || facts.unknown_symlinks > 0;
+    let evidence = is_short.then(|| {
         let reason = match facts.lost {
+            _ if facts.complete => format!(
+                "where {} symlinks lead that were made is not known, nor which files were changed by their names",
+                facts.unknown_symlinks
+            ),
             _ if is_beginning(facts.ending) => {
                 "the report was written when the watch began: it has nothing of what happened"
                     .to_owned()

@@ -184,3 +184,72 @@ fn a_move_is_of_no_symlink_only_where_all_are_known() {
         "one is not known"
     );
 }
+
+/// A failed call makes nothing, so that a flood of them leaves room for the next symlink.
+#[test]
+fn symlinks_that_were_not_made_take_no_room() {
+    let mut known = Symlinks::default();
+    for number in 0..20 {
+        let aim = format!("/{number}/").repeat(2_000_000);
+        let mut failed = symlink("x", &aim);
+        if let Kind::Change { errno, .. } = &mut failed.kind {
+            *errno = 2;
+        }
+        known.note(&failed);
+    }
+    known.note(&symlink("m", ".."));
+    assert_eq!(
+        reached(&known, "m/etc/shadow").as_deref(),
+        Some("/etc/shadow")
+    );
+    assert_eq!(known.forgotten(), 0);
+}
+
+#[test]
+fn symlinks_without_room_and_at_unknown_places_are_counted() {
+    let mut known = Symlinks::default();
+    let long = "a/".repeat(1 << 20);
+    (0..9).for_each(|number| known.note(&symlink(&number.to_string(), &long)));
+    assert_eq!(known.forgotten(), 2, "seven have room");
+    let gone = |name| event(AttemptKind::Unlink, UNLINK, name, None);
+    known.note(&gone("0"));
+    known.note(&symlink("0", "b"));
+    assert_eq!(
+        (known.forgotten(), reached(&known, "0").as_deref()),
+        (2, Some("/workspace/b"))
+    );
+    let mut nowhere = symlink("x", "b");
+    if let Kind::Change { object, .. } = &mut nowhere.kind {
+        object.base = None;
+    }
+    known.note(&nowhere);
+    assert_eq!(known.forgotten(), 3);
+    // Where a hook has seen the file itself, no text has to tell.
+    if let Kind::Change { resolved, .. } = &mut nowhere.kind {
+        *resolved = true;
+    }
+    known.note(&nowhere);
+    assert_eq!(known.forgotten(), 3);
+}
+
+#[test]
+fn the_place_of_a_plain_aim_is_known_by_its_text() {
+    let known = after(&[symlink("d", "deep/er")]);
+    let places = |own: &str, aim: &str| {
+        let places = known.place_of_aim(&symlink(own, aim))?;
+        Some(places.map(|place| String::from_utf8_lossy(&place).into_owned()))
+    };
+    let both = |place: &str| Some([place.to_owned(), place.to_owned()]);
+    assert_eq!(places("x/one", "./a"), both("/workspace/x/a"));
+    let led = ["/workspace/d/a", "/workspace/deep/er/a"].map(str::to_owned);
+    assert_eq!(places("one", "d/a"), Some(led));
+    for (own, aim) in [
+        ("x/one", "../a"),
+        ("x/../one", "a"),
+        ("one", "/a"),
+        ("/proc/self/one", "fd"),
+        ("one", ""),
+    ] {
+        assert_eq!(places(own, aim), None, "{own} to {aim}");
+    }
+}

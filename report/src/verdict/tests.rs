@@ -29,6 +29,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         decoys: &[],
         weaker: false,
         lost: 0,
+        unknown_symlinks: 0,
         rules,
         outsider: None,
         watchers: &[],
