@@ -178,7 +178,7 @@ mod tests {
 
     /// True when one of ten programs waits for what lingers: each has to wait for the CPU when it is started, and meanwhile a socket is
     /// dropped that was there before.
-    fn keeps_one(spawn: impl Fn(&mut Command) -> io::Result<Child>) -> bool {
+    fn keeps_one(spawn: impl Fn(&mut Command) -> io::Result<Child> + Sync) -> bool {
         let thread = Pid::from_raw(0);
         let everywhere = sched_getaffinity(thread).unwrap();
         let mut one = CpuSet::new();
@@ -193,11 +193,14 @@ mod tests {
             let (own, _kept) = queued(1);
             let own = ForeignSocket::from(own);
             let began = Instant::now();
-            sched_setaffinity(thread, &one).unwrap();
-            setpriority_process(None, 19).unwrap();
-            let mut program = spawn(&mut Command::new("true")).unwrap();
-            setpriority_process(None, 0).unwrap();
-            sched_setaffinity(thread, &everywhere).unwrap();
+            // By a thread of its own: only root gets back what it has given up.
+            let start = || {
+                sched_setaffinity(thread, &one).unwrap();
+                setpriority_process(None, 19).unwrap();
+                spawn(&mut Command::new("true")).unwrap()
+            };
+            let started = std::thread::scope(|scope| scope.spawn(start).join());
+            let mut program = started.unwrap();
             drop(own);
             close_dropped();
             program.wait().unwrap();
