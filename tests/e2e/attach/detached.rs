@@ -50,6 +50,25 @@ fn who_detaches_and_fails_says_why_and_answers_with_the_status() {
     assert!(said.contains("there is no group"), "{said}");
 }
 
+#[test]
+fn who_detaches_is_told_that_standard_output_stays_behind() {
+    let (group, directory) = (OthersGroup::new(), scratch());
+    let report = directory.path().join("report.json");
+    let report = report.to_str().expect("a name");
+    for outputs in [
+        &["--report", "-"][..],
+        &["--report", report, "--events", "-"],
+    ] {
+        let mut command = Command::new(binary());
+        command.args(["attach", "--detach", "--cgroup", &group.name]);
+        command.args(outputs);
+        let refused = command.output().expect("turnkey can be run");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(125), "{said}");
+        assert!(said.contains("name a file"), "{said}");
+    }
+}
+
 /// The process of a watcher that is in the background, as `turnkey top` has it.
 fn listed(group: &str) -> Option<u64> {
     let top = Command::new(binary()).args(["top", "--json"]).output();

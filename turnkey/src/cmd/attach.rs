@@ -26,6 +26,7 @@ use crate::output;
 /// Watches the group and answers turnkey's exit status.
 pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     if arguments.detach {
+        detach::require_files(arguments)?;
         return Ok(detach::detach()?);
     }
     if arguments.detached {

@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
@@ -13,8 +14,24 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::{dup2_stderr, dup2_stdin};
 
+use crate::cli::AttachArguments;
+
 /// Written when the group is watched.
 const WORD: [u8; 1] = *b"1";
+
+/// Refuses outputs to standard output, which the background does not have.
+pub fn require_files(arguments: &AttachArguments) -> anyhow::Result<()> {
+    const STANDARD: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    for (flag, path) in [("report", &arguments.report), ("events", &arguments.events)] {
+        let standard = path.as_deref().and_then(Path::to_str);
+        if let Some(name) = standard.filter(|name| STANDARD.contains(name)) {
+            anyhow::bail!(
+                "--{flag} {name} is standard output, which a watcher that was detached does not have: name a file"
+            );
+        }
+    }
+    Ok(())
+}
 
 /// Starts this command anew with `--detached`, and waits until it watches or has failed; its status
 /// is the answer then.
