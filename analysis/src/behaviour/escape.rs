@@ -8,7 +8,7 @@ use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{ObservedAct, Opened, Operation};
 use super::path_classes::Reach;
-use super::process_state::ProcessState;
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, OPENED, SPOKE, Sighting, Step, Verb};
 use turnkey_facts::Address;
 
@@ -59,11 +59,24 @@ impl Detector for Escape {
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 ..
-            } if state.traits(path).outside.is_some() => Step::by_outcome(act, SPOKE, &[path]),
+            } if reaches_a_service(path, state) => Step::by_outcome(act, SPOKE, &[path]),
             _ => return,
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));
     }
+}
+
+/// True for a socket by which somebody outside is told what to do. Of a relative name the directory is not known, and the name of such a
+/// socket tells enough: it stands in `/run`, or in a directory there that is called as it is.
+fn reaches_a_service(path: &[u8], state: &ProcessState) -> bool {
+    let is_outside = |path: &[u8]| state.traits(path).outside.is_some();
+    if path.first() == Some(&b'/') {
+        return is_outside(path);
+    }
+    let name = base_name(path);
+    let stem = name.strip_suffix(b".sock").unwrap_or(name);
+    let below = [b"/run/".as_slice(), stem, b"/", name].concat();
+    name.ends_with(b".sock") && (is_outside(&[b"/run/", name].concat()) || is_outside(&below))
 }
 
 /// True for a file that was opened by its handle, past every directory and mount on its way, as programs do that leave a container by

@@ -286,6 +286,10 @@ fn what_lies_outside_every_jail_is_an_escape() {
     );
     for socket in [
         "/var/run/docker.sock",
+        "docker.sock",
+        "../../run/docker.sock",
+        "../run/containerd/containerd.sock",
+        "podman.sock",
         "/run/user/1000/bus",
         "/run/libvirt/virtqemud-sock",
     ] {
@@ -295,6 +299,16 @@ fn what_lies_outside_every_jail_is_an_escape() {
             },
             expected,
         );
+    }
+    for socket in [
+        "app.sock",
+        "../bus",
+        "/workspace/docker.sock",
+        "docker.sock.d/own",
+    ] {
+        is_silent(|story| {
+            story.connects_to_path(P, socket);
+        });
     }
 }
 
