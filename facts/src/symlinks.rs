@@ -257,35 +257,6 @@ impl Symlinks {
                 .any(|path| leads_to_kernels(path))
     }
 
-    /// The place that a new symlink with a relative aim leads to, as its own path and its aim are written, and through the symlinks of
-    /// the run: where its names lead past no link of the kernel's own and not back, and each symlink of the run is known.
-    #[must_use]
-    pub fn place_of_aim(&self, event: &Event) -> Option<[Vec<u8>; 2]> {
-        let Kind::Change {
-            object,
-            new: Some(aim),
-            ..
-        } = &event.kind
-        else {
-            return None;
-        };
-        let own = object.path();
-        let is_known = own.first() == Some(&b'/')
-            && aim.first().is_some_and(|byte| *byte != b'/')
-            && !object.unreadable
-            && !object.truncated
-            && !self.is_full;
-        let goes_back = [&object.bytes, aim]
-            .into_iter()
-            .any(|text| components(text).any(|part| part == b".."));
-        let above = own.iter().rposition(|byte| *byte == b'/')?;
-        let written = plain(&[&own[..above], b"/", aim].concat());
-        let led = self.lead(&written, true);
-        let is_kernels = |path: &[u8]| path.starts_with(b"/proc") || path.starts_with(b"/dev");
-        (is_known && !goes_back && !is_kernels(&written) && !is_kernels(&led))
-            .then_some([written, led])
-    }
-
     /// True when such a rename, or a link that follows no symlink, is certainly of no symlink of the run, and of no directory that has one.
     #[must_use]
     pub fn moves_none(&self, event: &Event) -> bool {

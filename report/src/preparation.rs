@@ -50,13 +50,10 @@ pub fn weight(rules: &[Rule], symlinks: &Symlinks, event: &Event, is_whole: bool
             && new
                 .as_deref()
                 .is_some_and(|aim| leads_to(rules, decision, &object.path(), aim));
-        return match is_prepared {
-            true => Weight::Preparation,
-            // The kernel's programs did not find one of its names among too many. Its text tells where it leads.
-            false if decision.file_unknown && is_whole && leads_nowhere(rules, symlinks, event) => {
-                Weight::Nothing
-            }
-            false => Weight::Whole,
+        return if is_prepared {
+            Weight::Preparation
+        } else {
+            Weight::Whole
         };
     }
     if !decision.file_unknown || !matches!(on, AttemptKind::Rename | AttemptKind::Link) {
@@ -73,26 +70,6 @@ pub fn weight(rules: &[Rule], symlinks: &Symlinks, event: &Event, is_whole: bool
         false if follows(*call) && *errno == 0 => Weight::Whole,
         false => Weight::Preparation,
     }
-}
-
-/// True when it is known where a new symlink leads, and no rule is about any act on a file there.
-fn leads_nowhere(rules: &[Rule], symlinks: &Symlinks, event: &Event) -> bool {
-    let is_free = |path: &Vec<u8>| {
-        let mut of_names = [AttemptKind::Rename, AttemptKind::Link, AttemptKind::Unlink].iter();
-        let mut accesses = [OpenAccess::Read, OpenAccess::Write].iter();
-        accesses.all(|access| decides(rules, AttemptKind::Open, (path, &[*access])).is_none())
-            && of_names.all(|on| decides(rules, *on, (path, &[OpenAccess::Write])).is_none())
-            && !rules
-                .iter()
-                .filter(|rule| rule.action != RuleAction::Allow)
-                .filter(|rule| rule.on.iter().any(|on| *on != AttemptKind::Stat))
-                .flat_map(|rule| &rule.path)
-                // Of one that may be anywhere, a file is below each directory.
-                .filter(|pattern| pattern.as_str().starts_with('/'))
-                .any(|pattern| pattern.may_match_below(path))
-    };
-    let places = symlinks.place_of_aim(event);
-    places.is_some_and(|places| places.iter().all(is_free))
 }
 
 /// True when a decision on a new symlink is about where it leads.

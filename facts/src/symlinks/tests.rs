@@ -231,25 +231,3 @@ fn symlinks_without_room_and_at_unknown_places_are_counted() {
     known.note(&nowhere);
     assert_eq!(known.forgotten(), 3);
 }
-
-#[test]
-fn the_place_of_a_plain_aim_is_known_by_its_text() {
-    let known = after(&[symlink("d", "deep/er")]);
-    let places = |own: &str, aim: &str| {
-        let places = known.place_of_aim(&symlink(own, aim))?;
-        Some(places.map(|place| String::from_utf8_lossy(&place).into_owned()))
-    };
-    let both = |place: &str| Some([place.to_owned(), place.to_owned()]);
-    assert_eq!(places("x/one", "./a"), both("/workspace/x/a"));
-    let led = ["/workspace/d/a", "/workspace/deep/er/a"].map(str::to_owned);
-    assert_eq!(places("one", "d/a"), Some(led));
-    for (own, aim) in [
-        ("x/one", "../a"),
-        ("x/../one", "a"),
-        ("one", "/a"),
-        ("/proc/self/one", "fd"),
-        ("one", ""),
-    ] {
-        assert_eq!(places(own, aim), None, "{own} to {aim}");
-    }
-}

@@ -501,27 +501,3 @@ fn a_directory_full_of_looks_in_vain_makes_no_file_unknown() {
     ran.expect(ran.stdout.contains("lived on"), "nothing kills");
     ran.expect(ran.violations().is_empty(), "nothing is told");
 }
-
-/// More names are looked for in vain than the kernel's programs look at, in front of the directory of a new symlink.
-const CROWDED: &str = "
-import os
-os.makedirs('x/y')
-open('x/y/a', 'w').close()
-for number in range(20000):
-    os.path.exists('none%d' % number)
-os.symlink('AIM', 'x/y/one')
-print('lived on')
-";
-
-/// By its text it is known where it leads, unless it steps back from what may be a symlink from before the run.
-#[test]
-fn a_symlink_to_a_file_beside_it_is_no_violation_among_many_names() {
-    let kinds = [CHANGED, MADE].concat();
-    for (aim, is_told) in [("a", false), ("../y/a", true), ("other", false)] {
-        let run = Run::new().option("--cpu-time 60s");
-        let run = run.profile(&guards(&kinds, "/workspace/other"));
-        let ran = run.python(&CROWDED.replace("AIM", aim));
-        ran.expect(ran.stdout.contains("lived on"), "nothing kills");
-        ran.expect(ran.violations().is_empty() != is_told, aim);
-    }
-}
