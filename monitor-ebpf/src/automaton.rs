@@ -237,6 +237,14 @@ pub fn state_of_written(
     own::of_written(scratch, table, jail, state, (base, length))
 }
 
+/// Counts in [`Cursor::stepped`] the `..` of a path as it was written, wherever it begins.
+///
+/// [`Cursor::stepped`]: read::Cursor::stepped
+#[inline(always)]
+pub fn count_steps(scratch: &mut Scratch, table: &'static Table, length: u32) {
+    walk_untidy(scratch, table, table.start, (0, 0), length);
+}
+
 /// The table's verdict on a path as it was written, which continues `base`.
 #[inline(always)]
 pub fn decide_written(

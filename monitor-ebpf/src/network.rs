@@ -491,8 +491,8 @@ fn decide_socket_file(
     }
     let path = address + u64::from(AT_PATH);
     let length = read::user_text_within(scratch, path, length - AT_PATH);
-    let state = open::state_of_argument(scratch, jail, (AT_FDCWD, length));
     scratch.cursor.own = 0;
+    let state = open::state_of_argument(scratch, jail, (AT_FDCWD, length));
     open::doubt_steps(scratch, jail, (AT_FDCWD, length));
     let verdict = automaton::decide_state(scratch, table, state, column::WRITE);
     if scratch.cursor.magic == magic::NONE {

@@ -236,7 +236,12 @@ fn state_of_argument_inline(
                 scratch.cursor.magic = automaton::magic_of_written(scratch, table, base, length);
             }
         } else {
-            scratch.cursor.stepped = NOWHERE;
+            // Below such a directory every path is longer still; a step back may lead to any. That from a symlink to where it starts is no
+            // one's.
+            automaton::count_steps(scratch, table, length);
+            let from_symlink = verifier::is_some(scratch.cursor.own);
+            let steps_back = verifier::is_some(u64::from(scratch.cursor.stepped) ^ from_symlink);
+            scratch.cursor.stepped = NOWHERE & steps_back.wrapping_neg() as u32;
         }
     }
     state

@@ -177,6 +177,25 @@ fn m31_a_rule_means_the_files_whose_path_is_too_long_to_be_known() {
     logged.expect(violations(&logged, "cut").next().is_some(), "by that rule");
 }
 
+/// Below such a directory every path is longer still, and a step back from it may lead to any file.
+#[test]
+fn m31_only_a_step_back_from_there_is_to_a_file_that_nobody_knows() {
+    let acts = |names: &str| {
+        let (deep, _) = DEEP.split_once("os.symlink").expect("it makes one");
+        let program = format!(
+            "{deep}os.mkdir('a'); os.rename({names}); os.rmdir('b'); print('done', flush=True)"
+        );
+        Run::new()
+            .profile(&rule("moved", "rename", "kill", "path = \"/guarded\"\n"))
+            .python(&program)
+    };
+    let plain = acts("'a', 'b'");
+    plain.expect(plain.stdout == "done\n", "nothing is forbidden");
+    let back = acts("'../' + 'd' * 200 + '/a', 'b'");
+    back.expect_code(121);
+    back.expect(!back.stdout.contains("done"), "without effect");
+}
+
 #[test]
 fn m31_an_argument_that_is_too_long_matches_no_list() {
     let long = "os.execv('/usr/bin/' + './' * 2500 + 'echo', ['echo', 'done'])";
