@@ -300,6 +300,23 @@ fn a_kill_without_an_event_is_still_a_finding() {
     assert_eq!(findings[1].reason, "3 events are lost");
 }
 
+#[test]
+fn symlinks_that_nobody_remembers_are_no_lost_events_and_leave_a_run_open() {
+    let ending = Ending::Ran(EXITED);
+    let facts = Facts {
+        unknown_symlinks: 2,
+        ..facts(&ending, &[])
+    };
+    let findings = findings(&facts);
+    assert_eq!(findings.len(), 1);
+    assert!(
+        findings[0].reason.starts_with("where 2 symlinks lead"),
+        "{}",
+        findings[0].reason
+    );
+    assert_eq!(super::verdict(&facts, &findings), Verdict::Inconclusive);
+}
+
 fn any_ran() -> impl Strategy<Value = RunEnding> {
     let status = prop_oneof![
         any::<u8>().prop_map(Own::Exited),
