@@ -577,8 +577,8 @@ fn attach_names(
         };
         let base = path::resolve(scratch, place);
         let behind = at + u32::from(scratch.record.path_len);
-        let is_root = verifier::is_some(is_relative) | verifier::is_some(base.length ^ 1);
-        if base.is_whole() && base.length != 0 && is_root != 0 {
+        let is_no_root = verifier::is_some(is_relative) | verifier::is_some(base.length ^ 1);
+        if base.is_whole() && base.length != 0 && is_no_root != 0 {
             read::append_path(scratch, behind, base.from, base.length);
             scratch.record.argv_len = base.length as u16;
             scratch.record.flags |= flag::BASE;

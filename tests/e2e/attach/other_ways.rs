@@ -55,7 +55,6 @@ def deep():
     for name in ['d' * 250] * NAMES:
         os.mkdir(name)
         os.chdir(name)
-    return os.open('.', os.O_RDONLY | os.O_DIRECTORY)
 def long_symlink():
     # Either is a path, and both together are none.
     os.symlink('./' * 1200 + '.', directory + '/./' * 600 + 'm')
@@ -147,7 +146,7 @@ ACTS = {
     'deep link': lambda: (deep(), linked(CWD, back + b'guarded', CWD, other, 0))[1],
     'deep truncate': lambda: (deep(), mode(libc.truncate(back + b'guarded', 0)))[1],
     'deep rename': lambda: (deep(), mode(libc.rename(back + b'guarded', back + b'other')))[1],
-    'deep descriptor': lambda: linked(deep(), back + b'guarded', CWD, other, 0),
+    'deep descriptor': lambda: (deep(), linked(os.open('.', os.O_PATH), back + b'guarded', CWD, other, 0))[1],
     'too long': long_symlink,
     'flag': lambda: linked(CWD, guarded, CWD, other, EMPTY),
     'child': of_a_child,
@@ -192,10 +191,10 @@ const BREAKING: &[(&str, &str, &str)] = &[
     ("detached", "opened", "kernel-setting"),
     ("signal", "sent", "no-signal"),
     ("loader", "ran", "memory-exec"),
+    ("deep descriptor", "guarded", ""),
     ("deep link", "guarded", ""),
     ("deep truncate", "changed", ""),
     ("deep rename", "changed", ""),
-    ("deep descriptor", "guarded", ""),
     ("open in 32 bits", "guarded", "guarded"),
     ("chown in 32 bits", "changed", "guarded"),
     ("unshare in 32 bits", "made", "no-namespace"),
