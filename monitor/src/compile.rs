@@ -277,7 +277,9 @@ pub(crate) fn compile_rules(
         let elsewhere = rows.place(winners(&|_, is_silent| is_silent));
         let mut in_own = [elsewhere; OWN_KINDS];
         for (answer, silent) in in_own.iter_mut().zip(own.kinds()) {
-            *answer = rows.place(winners(&|rule, is_silent| is_silent || silent[rule]));
+            *answer = rows.place(winners(&|rule, is_silent| {
+                is_silent || silent[rule] && !patterns.is_at_home(rule, matched)
+            }));
         }
         let loud = home.as_mut().map_or(0, |home| home.place(&winners));
         answers.number((elsewhere, in_own), loud)

@@ -6,7 +6,7 @@
 //! without anything, and no file gets there but by being made there: neither a link nor a rename leads from one mount to another.
 //!
 //! A rule on writing alone is about what would run later. In the home somebody would run it, whether it was there before or not; memory of
-//! the jail's own is gone with the jail.
+//! the jail's own is gone with the jail. Below the directories of a workspace that has nobody's home in it, nobody runs it either.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -50,22 +50,49 @@ impl Policy {
         patterns.any(|pattern| pattern.may_match(path) && pattern.matches(path))
     }
 
+    /// True when a rule on writing alone, of what is present, speaks of this path elsewhere than in these homes.
+    #[must_use]
+    pub fn is_run_later(&self, path: &[u8], homes: &[PathBuf]) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| speaks_of_later(rule));
+        rules.any(|rule| {
+            let mut patterns = rule.path.iter();
+            patterns.any(|pattern| pattern.may_match(path) && pattern.matches(path))
+                && !at_homes(rule, homes).any(|own| own.matches(path))
+        })
+    }
+
     /// Settles that nothing in the workspace is what [`Self::guards`] is true of. `linked`: symlinks are in it. To be
     /// called after [`Self::settle_home`].
     pub fn settle_lacking_workspace(&mut self, linked: bool) {
+        if let Some(place) = self.lacking_workspace(linked) {
+            let rules = self.rules.iter_mut().filter(|rule| speaks_of_homes(rule));
+            rules.for_each(|rule| rule.lacking.push(place.clone()));
+        }
+    }
+
+    /// Settles that the home of nobody is below the workspace, and nothing in it is what [`Self::is_run_later`] is true of. To be called
+    /// after [`Self::settle_home`].
+    pub fn settle_workspace_of_no_home(&mut self, linked: bool, homes: &[PathBuf]) {
+        if let Some(place) = self.lacking_workspace(linked) {
+            for rule in self.rules.iter_mut().filter(|rule| speaks_of_later(rule)) {
+                let own: Vec<Glob> = at_homes(rule, homes).collect();
+                rule.at_home = (!own.is_empty()).then(|| Glob::any_of(own));
+                rule.lacking.push(place.clone());
+            }
+        }
+    }
+
+    /// The workspace as a place that lacks something, unless others are mounted or planted there.
+    fn lacking_workspace(&self, linked: bool) -> Option<LackingPlace> {
         let path = PathBuf::from(WORKSPACE);
         let filesystem = &self.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
         let scratch = filesystem.scratch.iter().map(|one| &one.path);
         let names = filesystem.names.iter().chain(&filesystem.decoys);
         let mut others = given.map(HostPath::place).chain(scratch).chain(names);
-        if filesystem.workdir.at == WorkdirPlace::Workspace
-            && !others.any(|place| place.starts_with(&path))
-        {
-            let place = LackingPlace { path, linked };
-            let rules = self.rules.iter_mut().filter(|rule| speaks_of_homes(rule));
-            rules.for_each(|rule| rule.lacking.push(place.clone()));
-        }
+        let is_alone = filesystem.workdir.at == WorkdirPlace::Workspace
+            && !others.any(|place| place.starts_with(&path));
+        is_alone.then_some(LackingPlace { path, linked })
     }
 
     /// The directories in which the program looks for settings of its own: the home of its user, and that of its environment. `passed` is the
@@ -119,6 +146,20 @@ fn speaks_of_homes(rule: &Rule) -> bool {
     rule.present && !rule.is_on_writing_alone()
 }
 
+/// True for a rule on what is present, about what would run later.
+fn speaks_of_later(rule: &Rule) -> bool {
+    rule.present && rule.is_on_writing_alone()
+}
+
+/// The patterns of what the rule speaks of in these homes themselves.
+fn at_homes<'r>(rule: &'r Rule, homes: &'r [PathBuf]) -> impl Iterator<Item = Glob> + 'r {
+    let of_home = |home: &'r PathBuf| {
+        let patterns = rule.path.iter();
+        patterns.filter_map(|glob| glob.restricted_to(home.as_os_str().as_bytes()))
+    };
+    homes.iter().flat_map(of_home)
+}
+
 /// The pattern of all that the rule speaks of in these homes, where none of it is there.
 fn lacking(
     rule: &Rule,
@@ -126,12 +167,7 @@ fn lacking(
     decoys: &[PathBuf],
     holds: &dyn Fn(Beginning<'_>) -> bool,
 ) -> Option<Glob> {
-    let of_home = |home: &PathBuf| -> Vec<Glob> {
-        let own = rule.path.iter();
-        own.filter_map(|glob| glob.restricted_to(home.as_os_str().as_bytes()))
-            .collect()
-    };
-    let mut own: Vec<Glob> = homes.iter().flat_map(of_home).collect();
+    let mut own: Vec<Glob> = at_homes(rule, homes).collect();
     own.retain(|glob| {
         let mut heads = glob.heads().into_iter();
         !heads.any(|head| {

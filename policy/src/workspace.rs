@@ -26,6 +26,7 @@ impl Policy {
             let patterns = rule.path.iter_mut().chain(actors);
             patterns
                 .chain(&mut rule.silent)
+                .chain(&mut rule.at_home)
                 .for_each(|glob: &mut Glob| glob.name(&names));
         }
     }

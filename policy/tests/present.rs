@@ -113,6 +113,41 @@ fn what_runs_later_may_be_written_in_memory_of_the_jails_own_alone() {
     }
 }
 
+/// Below the directories of a workspace in which nobody has a home; in the program's own home, and everywhere else, as before.
+#[test]
+fn what_runs_later_may_be_written_where_nobody_would_run_it() {
+    let unsettled = untrusted("");
+    let homes = [home(), vec![PathBuf::from("/workspace/own/home")]].concat();
+    let mut empty = with(untrusted(""), &homes, &[]);
+    empty.settle_workspace_of_no_home(false, &homes);
+    for file in RUN_LATER {
+        for on in [AttemptKind::Open, AttemptKind::Link, AttemptKind::Rename] {
+            let access: &[OpenAccess] = match on {
+                AttemptKind::Open => &[OpenAccess::Write],
+                _ => &[],
+            };
+            for (place, is_free) in [
+                ("/workspace/a", true),
+                ("/workspace/own", true),
+                ("/workspace/own/home/a", true),
+                ("/workspace", false),
+                ("/workspace/own/home", false),
+                ("/workspaces/a", false),
+                ("/root", false),
+            ] {
+                let path = format!("{place}/{file}");
+                let before = decided(&unsettled, on, &path, access);
+                let now = decided(&empty, on, &path, access);
+                assert_eq!(now, before.filter(|_| !is_free), "{on:?} {path}");
+                let later = homes.iter().all(|home| home != Path::new(place));
+                assert_eq!(empty.is_run_later(path.as_bytes(), &homes), later, "{path}");
+            }
+        }
+    }
+    let secret = "/workspace/a/.netrc";
+    assert_eq!(read(&empty, secret), read(&unsettled, secret));
+}
+
 #[test]
 fn every_secret_that_the_home_lacks_may_be_asked_for_there_and_nowhere_else() {
     let unsettled = untrusted("");

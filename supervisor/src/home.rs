@@ -27,9 +27,14 @@ pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
         places.hold(asked) || kept.as_ref().is_some_and(|kept| kept.hold(asked))
     });
     if kept.is_none()
-        && let Some(linked) = lacks_all(policy, workdir)
+        && let Some(lacks) = look(policy, workdir, &homes)
     {
-        policy.settle_lacking_workspace(linked);
+        if lacks.guarded {
+            policy.settle_lacking_workspace(lacks.linked);
+        }
+        if lacks.run_later && !has_a_home(workdir, caller.as_deref()) {
+            policy.settle_workspace_of_no_home(lacks.linked, &homes);
+        }
     }
     policy.settle_workspace();
 }
@@ -37,32 +42,74 @@ pub fn settle(policy: &mut Policy, directory: &RunDirectory) {
 /// Most entries of a workspace that are looked at: it takes some milliseconds.
 const MOST_ENTRIES: usize = 4096;
 
-/// Looks for what rules on what is present speak of, at any depth of the workspace. `None`: something is there, or not all could be
-/// looked at. Otherwise true when a symlink is there.
-fn lacks_all(policy: &Policy, workdir: &Path) -> Option<bool> {
+/// True for what the workspace has nothing of, and for symlinks when it has some.
+#[derive(Clone, Copy, Debug)]
+struct WorkspaceLacks {
+    /// Of what rules on what is present guard.
+    guarded: bool,
+    /// Of what is run later, but for that of the program's homes.
+    run_later: bool,
+    linked: bool,
+}
+
+/// Looks for what rules on what is present speak of, at any depth of the workspace. `None`: something of each is there, or not all could
+/// be looked at.
+fn look(policy: &Policy, workdir: &Path, homes: &[PathBuf]) -> Option<WorkspaceLacks> {
+    let mut lacks = WorkspaceLacks {
+        guarded: true,
+        run_later: true,
+        linked: false,
+    };
     if policy.filesystem.workdir.mode == WorkdirMode::None {
-        return Some(false);
+        return Some(lacks);
     }
     let names: Vec<PathBuf> = names(policy).collect();
-    let is_guarded = |entry: &Path| {
-        let mut paths = names.iter().map(|name| name.join(entry));
-        paths.any(|path| policy.guards(path.as_os_str().as_bytes()))
-    };
-    let (mut seen, mut linked, mut next) = (0, false, vec![PathBuf::new()]);
+    let (mut seen, mut next) = (0, vec![PathBuf::new()]);
     while let Some(directory) = next.pop() {
         for entry in fs::read_dir(workdir.join(&directory)).ok()? {
             let entry = entry.ok()?;
             let kind = entry.file_type().ok()?;
             let path = directory.join(entry.file_name());
+            for name in &names {
+                let path = name.join(&path);
+                let path = path.as_os_str().as_bytes();
+                lacks.guarded &= !policy.guards(path);
+                lacks.run_later &= !policy.is_run_later(path, homes);
+            }
             seen += 1;
-            if seen > MOST_ENTRIES || is_guarded(&path) {
+            if seen > MOST_ENTRIES || !lacks.guarded && !lacks.run_later {
                 return None;
             }
-            linked |= kind.is_symlink();
+            lacks.linked |= kind.is_symlink();
             next.extend(kind.is_dir().then_some(path));
         }
     }
-    Some(linked)
+    Some(lacks)
+}
+
+/// True when the workspace is around somebody's home, who would run what is put there.
+fn has_a_home(workdir: &Path, caller: Option<&Path>) -> bool {
+    let Ok(workdir) = workdir.canonicalize() else {
+        return true;
+    };
+    let homes = accounts().into_iter().map(|(_, home)| home);
+    let mut homes = homes.chain(caller.map(PathBuf::from));
+    homes.any(|home| {
+        let home = home.canonicalize().unwrap_or(home);
+        home != workdir && home.starts_with(&workdir)
+    })
+}
+
+/// The users that passwd(5) has, each with the home.
+#[expect(clippy::disallowed_methods, reason = "a file of root's")]
+pub(crate) fn accounts() -> Vec<(u32, PathBuf)> {
+    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let account = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let user = fields.next()?.parse().ok()?;
+        Some((user, PathBuf::from(fields.nth(2)?)))
+    };
+    text.lines().filter_map(account).collect()
 }
 
 /// The paths of the workspace in the jail.

@@ -230,12 +230,36 @@ const UNPACKED: &[&str] = &[
 ];
 
 #[test]
-fn settings_that_are_unpacked_in_memory_are_nobodys() {
-    for script in UNPACKED {
-        let ran = Run::new().shell(&format!("cd /tmp; {{ {script}; }} 2>/dev/null"));
+fn settings_that_are_unpacked_where_nobody_has_a_home_are_nobodys() {
+    for (place, script) in UNPACKED
+        .iter()
+        .flat_map(|script| ["/tmp", "/workspace"].map(|place| (place, script)))
+    {
+        let ran = Run::new().shell(&format!("cd {place}; {{ {script}; }} 2>/dev/null"));
         ran.expect(ran.stdout.contains('x') && ran.code == 0, script);
         ran.expect(ran.violations().is_empty(), script);
+        ran.expect(
+            ran.at("/findings").as_array().is_some_and(Vec::is_empty),
+            script,
+        );
     }
+}
+
+/// Settings that are somebody's lie among a directory's, and somebody's home lies in one: what is put beside them may be run.
+#[test]
+fn m05_m06_where_somebody_may_run_it_nothing_is_put_for_later() {
+    let write = "mkdir -p new; echo x > new/.bashrc; cat new/.bashrc";
+    let free = Run::new().file("bash/bashrc", "mine").shell(write);
+    free.expect(free.code == 0 && free.stdout == "x\n", "the control");
+    let dotfiles = Run::new().file("bash/.bashrc", "mine").shell(write);
+    dotfiles.expect_code(121);
+    let homes = Run::new().file("ada/notes", "mine");
+    let mut command = homes.command(&["sh", "-c", write]);
+    command.env("HOME", homes.path().join("ada"));
+    let started = std::time::Instant::now();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().expect("turnkey starts");
+    homes.end(child, started).expect_code(121);
 }
 
 /// Ways by which they would come to run later: each says so where nothing is enforced.
@@ -250,9 +274,31 @@ const RUNS_LATER: &[&str] = &[
     "mkdir -p /tmp/.ssh; echo x > /tmp/.ssh/authorized_keys; ln -s /tmp/.ssh ~/.ssh; cat ~/.ssh/authorized_keys",
 ];
 
+/// The same by a directory of the workspace.
+const RUNS_LATER_BY_A_DIRECTORY: &[&str] = &[
+    "mkdir d; echo x > d/.bashrc; mv d/.bashrc ~/.bashrc; cat ~/.bashrc",
+    "mkdir d; echo x > d/.bashrc; ln d/.bashrc .bashrc; cat ~/.bashrc",
+    "mkdir d; echo x > d/.bashrc; ln -s d/.bashrc .bashrc; cat ~/.bashrc",
+    "mkdir d; echo x > d/.bashrc; cp d/.bashrc d/../.bashrc; cat ~/.bashrc",
+    "mkdir d; ln -s ../d/.. d/up; echo x > d/up/.bashrc; cat ~/.bashrc",
+    "mkdir -p d/.ssh; echo x > d/.ssh/authorized_keys; mv d/.ssh ~/; cat ~/.ssh/authorized_keys",
+    "mkdir -p d/.ssh; echo x > d/.ssh/authorized_keys; ln -s d/.ssh .ssh; cat ~/.ssh/authorized_keys",
+    "mkdir -p d/autostart; echo x > d/autostart/x.desktop; mv d ~/.config; cat ~/.config/autostart/x.desktop",
+    "mkdir d .ssh; echo x > d/authorized_keys; mv d/authorized_keys .ssh; cat ~/.ssh/authorized_keys",
+];
+
 #[test]
 fn m05_m06_memory_is_no_way_to_what_runs_later() {
-    for way in RUNS_LATER {
+    kills_each(RUNS_LATER);
+}
+
+#[test]
+fn m05_m06_a_directory_of_the_workspace_is_no_way_to_what_runs_later() {
+    kills_each(RUNS_LATER_BY_A_DIRECTORY);
+}
+
+fn kills_each(ways: &[&str]) {
+    for way in ways {
         let control = Run::new().option("--mode observe").shell(way);
         control.expect(control.stdout.contains('x'), &format!("control: {way}"));
         let ran = Run::new().shell(way);

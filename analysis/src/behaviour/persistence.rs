@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::{AttemptKind, Behaviour};
+use turnkey_policy::{AttemptKind, Behaviour, WORKSPACE};
 
 use super::accounts::is_installed;
 use super::act::{ObservedAct, Operation};
@@ -129,6 +129,9 @@ impl Detector for Persistence {
         if path.ends_with(b".pth") && is_of_an_installation(path, act, state) {
             return;
         }
+        if is_of_a_made_home(path, state) {
+            return;
+        }
         // Who begins a project writes what it runs, too.
         let is_new = startup == PIPELINE && !state.found(path);
         if is_new || is_of_a_new_repository(path, act, state) {
@@ -139,6 +142,16 @@ impl Detector for Persistence {
             tell(Sighting::new(Behaviour::Persistence, vec![step]));
         }
     }
+}
+
+/// True for a file of the home, below the workspace, that the run has made: nobody logs in there, and no session reads it. The home is the
+/// directory of the first name that begins with a dot.
+fn is_of_a_made_home(path: &[u8], state: &ProcessState) -> bool {
+    let hidden = path.windows(2).position(|part| part == b"/.");
+    let home = hidden.map(|at| &path[..at]);
+    let is_below = |home: &&[u8]| home.starts_with(&[WORKSPACE.as_bytes(), b"/"].concat());
+    home.filter(is_below)
+        .is_some_and(|home| state.made_directory(home))
 }
 
 /// True for the mode of a program that acts as its owner, whoever runs it later: set-user-ID, inode(7).

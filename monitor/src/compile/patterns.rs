@@ -18,6 +18,8 @@ pub(super) struct Patterns<'r> {
     silent_of: Vec<(usize, usize)>,
     /// In the same way, of what they speak of among that.
     spoken_of: Vec<(usize, usize)>,
+    /// In the same way, of what they speak of in places that lack it.
+    home_of: Vec<(usize, usize)>,
     /// Pattern of the paths of memory files.
     memory: Option<Glob>,
 }
@@ -32,7 +34,7 @@ impl<'r> Patterns<'r> {
             globs.extend(rule.path.iter().filter(|_| have_path(rule)));
         }
         let mut silent_of = Vec::new();
-        let mut spoken_of = Vec::new();
+        let (mut spoken_of, mut home_of) = (Vec::new(), Vec::new());
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| have_path(rule)) {
             if let Some(silent) = &rule.silent {
                 silent_of.push((globs.len(), index));
@@ -42,6 +44,10 @@ impl<'r> Patterns<'r> {
                 spoken_of.push((globs.len(), index));
                 globs.push(spoken);
             }
+            if let Some(home) = &rule.at_home {
+                home_of.push((globs.len(), index));
+                globs.push(home);
+            }
         }
         let memory = Glob::parse(MEMORY_FILES).ok();
         Self {
@@ -49,6 +55,7 @@ impl<'r> Patterns<'r> {
             first_of,
             silent_of,
             spoken_of,
+            home_of,
             memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
         }
     }
@@ -71,12 +78,20 @@ impl<'r> Patterns<'r> {
 
     /// True when a candidate's rule is silent about a path that these patterns match.
     pub(super) fn is_silent(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
-        let matches = |all: &[(usize, usize)]| {
-            let mut all = all.iter();
-            all.any(|(index, of)| *of == candidate.rule && matched.contains(index))
-        };
+        let matches = |all| has_any(all, candidate.rule, matched);
         candidate.pattern.is_some() && matches(&self.silent_of) && !matches(&self.spoken_of)
     }
+
+    /// True when a rule speaks of a path that these patterns match in places that lack it, too.
+    pub(super) fn is_at_home(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
+        has_any(&self.home_of, rule, matched)
+    }
+}
+
+/// True when one of these patterns of the rule is among those that match.
+fn has_any(all: &[(usize, usize)], rule: usize, matched: &BTreeSet<usize>) -> bool {
+    let mut all = all.iter();
+    all.any(|(index, of)| *of == rule && matched.contains(index))
 }
 
 /// The bytes that any pattern of any rule, or any of these, tells apart. One automaton is written behind the other.

@@ -89,7 +89,9 @@ fn places_of_the_jails_own_are_answered_for_by_the_other_rules() {
     let memory_alone = in_an_empty_home();
     let mut workspace_too = in_an_empty_home();
     workspace_too.settle_lacking_workspace(false);
-    for policy in [memory_alone, workspace_too] {
+    let mut homeless = workspace_too.clone();
+    homeless.settle_workspace_of_no_home(false, &homeless.homes(None));
+    for policy in [memory_alone, workspace_too, homeless] {
         let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
         let answers = rules.to(None);
         let places = ["/tmp", "/tmp/a", "/tmp/a/b", "/tmpx", "/tm", "/root"];
@@ -130,6 +132,12 @@ fn places_of_the_jails_own_are_answered_for_by_the_other_rules() {
         let is_lacking = { lacking }.any(|place| place.path == Path::new(WORKSPACE));
         let expected = (!is_lacking).then_some("stored-credential");
         assert_eq!(away("/workspace/a/.docker"), expected);
-        assert!(away("/workspace/a/.ssh").is_some(), "of what runs later");
+        let mut later = policy
+            .rules
+            .iter()
+            .filter(|rule| rule.is_on_writing_alone());
+        let is_free = later.any(|rule| rule.at_home.is_some());
+        let found = ["/workspace/.ssh", "/workspace/a/.ssh"].map(|path| away(path).is_some());
+        assert_eq!(found, [true, !is_free], "of what runs later");
     }
 }

@@ -24,6 +24,9 @@ key_table! {
         /// Of a rule on what is present: directories in which nothing that such rules speak of is when the run begins, at whatever depth,
         /// so that no pattern matches anything in them. See [`Policy::settle_home`](crate::Policy::settle_home).
         lacking: Vec<LackingPlace> = Vec::new(),
+        /// The paths in such a directory of which it speaks all the same: those of the program's homes, where they would be run. See
+        /// [`Policy::settle_workspace_of_no_home`](crate::Policy::settle_workspace_of_no_home).
+        at_home: Option<Glob> = None,
         /// True for a rule of turnkey's own that no profile can have: a look that it speaks of is told where it found nothing, a few
         /// hundred times at most, and is no violation.
         advice: bool = false,
@@ -134,7 +137,8 @@ impl Rule {
             rest.is_some_and(|rest| rest.starts_with(b"/"))
         };
         let matches = |glob: &Option<Glob>| glob.iter().any(|glob| glob.matches(path));
-        matches(&self.silent) && !matches(&self.spoken) || self.lacking.iter().any(is_below)
+        let is_lacking = || self.lacking.iter().any(is_below) && !matches(&self.at_home);
+        matches(&self.silent) && !matches(&self.spoken) || is_lacking()
     }
 
     /// A rule that means every attempt of these kinds, whatever it is on.

@@ -188,21 +188,14 @@ fn is_in_another_home(place: &Path, own: Option<&Path>) -> bool {
     named || homes().iter().any(|home| place.starts_with(home))
 }
 
-/// The homes of people, as passwd(5) has them.
-#[expect(clippy::disallowed_methods, reason = "a file of root's")]
+/// The homes of people.
 fn homes() -> Vec<PathBuf> {
     const FIRST_PERSON: u32 = 1000;
-    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let home = |line: &str| {
-        let mut fields = line.split(':').skip(2);
-        let user: u32 = fields.next()?.parse().ok()?;
-        let home = PathBuf::from(fields.nth(2)?);
-        let is_a_place = home.components().count() > 2;
-        (user >= FIRST_PERSON && is_a_place).then_some(home)
-    };
-    let homes = text.lines().filter_map(home);
-    homes
-        .map(|home| paths::canonical(&home).unwrap_or(home))
+    let accounts = crate::home::accounts().into_iter();
+    let is_a_place = |home: &PathBuf| home.components().count() > 2;
+    let people = accounts.filter(|(user, home)| *user >= FIRST_PERSON && is_a_place(home));
+    people
+        .map(|(_, home)| paths::canonical(&home).unwrap_or(home))
         .collect()
 }
 

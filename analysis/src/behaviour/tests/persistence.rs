@@ -143,6 +143,36 @@ fn what_is_thrown_away_with_the_run_runs_no_more() {
     );
 }
 
+/// A home that a test makes in its own directory: no session reads it, unless the home was there.
+#[test]
+fn a_home_that_the_run_has_made_is_nobodys() {
+    let places = [
+        ".bashrc",
+        ".config/autostart/x.desktop",
+        ".ssh/authorized_keys",
+    ];
+    for (made, home, is_own) in [
+        ("/workspace/h", "/workspace/h", true),
+        ("/workspace/a/h", "/workspace/a/h", true),
+        ("/workspace/a", "/workspace/h", false),
+        ("/workspace/a", "/workspace/a/h", false),
+        ("/workspace/.h", "/workspace/.h", false),
+        ("/workspace", "/workspace", false),
+        ("/home/ada", "/home/ada", false),
+    ] {
+        for place in places {
+            let tell = |story: &mut Story| {
+                story.changed(P, AttemptKind::Open, made, 0);
+                story.writes(P, &format!("{home}/{place}"));
+            };
+            match is_own {
+                true => is_silent(tell),
+                false => names(tell, Behaviour::Persistence),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_hook_is_of_git_in_a_new_repository_alone() {
     let hook = "/workspace/r/.git/hooks/pre-commit";
