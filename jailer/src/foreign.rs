@@ -22,9 +22,11 @@ use crate::sys::{self, VforkHelper};
 
 /// Sockets that are kept at most before a process is made for them.
 const KEPT: usize = 64;
-/// Processes at a time. More are there only if the kernel holds them in a close(2) that waits even then: what follows is closed by the
-/// end of this process.
+/// Processes at a time, one for whatever was dropped. As many are there only if the kernel holds them in a close(2) that waits even then,
+/// as that of a file whose changes a file system of somebody's does not take: fuse(4) with `FUSE_WRITEBACK_CACHE`.
 const PROCESSES: usize = 64;
+/// Sockets for which one more is made all the same: who goes on with such files has this process hold so many and no more.
+const CROWD: usize = 1024;
 /// Milliseconds in which one ends, so that it leaves nothing to be taken away later.
 const END: u8 = 5;
 /// The time after which a process ends, whatever its maker does.
@@ -90,6 +92,14 @@ pub fn close_dropped() {
     dropped.close();
 }
 
+/// Has everything closed that was dropped, however many processes are held: what the end of this one would close, it would wait for.
+pub fn leave() {
+    let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !dropped.sockets.is_empty() {
+        dropped.have_closed();
+    }
+}
+
 /// Starts a program, and returns when it has closed its copies of this process's descriptors: none of them is the last.
 ///
 /// # Errors
@@ -106,9 +116,16 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
 impl DroppedSockets {
     fn close(&mut self) {
         self.closers.retain_mut(|closer| !closer.has_ended());
-        if self.sockets.is_empty() || self.closers.len() >= PROCESSES {
-            return;
+        let least = match self.closers.len() >= PROCESSES {
+            true => CROWD,
+            false => 1,
+        };
+        if self.sockets.len() >= least {
+            self.have_closed();
         }
+    }
+
+    fn have_closed(&mut self) {
         let is_closed = Arc::new(AtomicU32::new(0));
         // Without a process for it they wait for the next time.
         let Ok(mut closer) = sys::start_helper(0, end_after, Arc::clone(&is_closed)) else {

@@ -27,6 +27,7 @@ mod ready;
 mod requests;
 mod sockets;
 mod stalled;
+mod stalling;
 mod sums;
 
 /// A program by a user who may use the service.

@@ -6,6 +6,7 @@ mod mounts;
 mod network;
 mod service;
 mod session;
+mod stalling;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,6 +26,7 @@ pub use mounts::{Mount, mounts_of_its_own};
 pub use network::{Server, name_server, network_of_its_own};
 pub use service::{SERVED, Service, served};
 pub use session::{Scene, TerminalSession};
+pub use stalling::StallingUser;
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -93,6 +93,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Man(arguments) => cmd::pages::man(&arguments),
         cli::TurnkeyCommand::Version => cmd::pages::version(),
     };
+    turnkey_jailer::foreign::leave();
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

@@ -4,12 +4,13 @@
 //! exchanged on the way, and no look comes before the open that it is for. `setfsuid(2)` is a thread's own, and takes the capabilities
 //! that pass over permissions with it; the others stay, by which what is open becomes a mount.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
+use nix::fcntl::{AtFlags, OFlag};
 use nix::libc;
+use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{AccessFlags, Gid, Uid, setfsgid, setfsuid};
 
 use crate::sys::scheduling;
@@ -164,6 +165,43 @@ impl SchedulingClass {
     }
 }
 
+/// True when the root directory of a process is this one's. No file system but this process's own is asked: one that
+/// the process has mounted may be served by whoever need not answer.
+///
+/// # Errors
+/// When the process is not there any more.
+pub fn has_own_root(pid: u32) -> std::io::Result<bool> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let opened = |path: &str| nix::fcntl::open(path, flags, Mode::empty());
+    let (own, other) = (opened("/")?, opened(&format!("/proc/{pid}/root"))?);
+    if mount_of(&own)? != mount_of(&other)? {
+        return Ok(false);
+    }
+    let [own, other] = [fstat(own)?, fstat(other)?];
+    Ok((own.st_dev, own.st_ino) == (other.st_dev, other.st_ino))
+}
+
+/// True when an open file lies on a mount that this process sees. What somebody has mounted in a namespace of its own does not, nor does
+/// what is the kernel's, such as a pipe. No file system is asked.
+///
+/// # Errors
+/// When /proc does not tell.
+pub fn is_on_own_mount(opened: impl AsFd) -> std::io::Result<bool> {
+    let id = mount_of(opened)?;
+    let mounts = crate::kernel_file::read("/proc/self/mountinfo")?;
+    let mut ids = mounts.lines().filter_map(|line| line.split(' ').next());
+    Ok(ids.any(|one| one == id))
+}
+
+/// The number of the mount that an open file lies on, proc_pid_fdinfo(5).
+fn mount_of(opened: impl AsFd) -> std::io::Result<String> {
+    let number = opened.as_fd().as_raw_fd();
+    let told = crate::kernel_file::read(format!("/proc/self/fdinfo/{number}"))?;
+    let id = told.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    let id = id.ok_or_else(|| std::io::Error::other("/proc does not tell its mount"))?;
+    Ok(id.trim().to_owned())
+}
+
 /// File systems that hold no files but doors into the kernel, or whose answers come from a process that need not give any.
 const NO_STORAGE: [i64; 22] = [
     libc::PROC_SUPER_MAGIC,
@@ -252,6 +290,16 @@ mod tests {
         a_handle_proves_nothing: as_root,
         "act as another user"
     );
+
+    #[test]
+    fn what_the_kernel_has_itself_is_on_no_mount_of_this_process() {
+        let is_own = |opened: &dyn AsFd| is_on_own_mount(opened.as_fd()).unwrap();
+        assert!(is_own(&File::open("/etc/passwd").unwrap()));
+        assert!(is_own(&File::open("/").unwrap()));
+        assert!(!is_own(&std::io::pipe().unwrap().0));
+        assert!(has_own_root(std::process::id()).unwrap());
+        assert!(has_own_root(u32::MAX >> 1).is_err());
+    }
 
     const NOBODY: ServedUser = ServedUser {
         user: 65_534,

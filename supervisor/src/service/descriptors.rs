@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{getsockopt, sockopt};
-use nix::sys::stat::{FileStat, SFlag, fstat, makedev};
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketAddrUnix, getpeername};
 use turnkey_jailer::served;
@@ -120,6 +121,7 @@ const NO_SOCKET: &str =
     "is a socket, whose other side would hear root; pass what goes there through a pipe";
 const NO_MEMORY: &str =
     "is memory, which would count as the service's; pass what goes there through a pipe";
+const NO_OWN_MOUNT: &str = "is on a mount that the service does not have; pass its content through a pipe, or name a directory of this host";
 const NO_STORAGE: &str = "is on a file system that holds no files, or whose server can hold everybody up; pass its content through a pipe";
 
 fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'static str> {
@@ -141,26 +143,44 @@ fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'stati
             StreamUse::Writing => "is not open for writing",
         });
     }
-    let stat = fstat(stream).map_err(|_| UNKNOWN)?;
-    match kind(&stat) {
+    // As the kernel has it: a file system that the caller has mounted need not answer.
+    let asked = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let known = statx(stream, c"", asked, StatxFlags::TYPE).map_err(|_| UNKNOWN)?;
+    let device = (known.stx_rdev_major, known.stx_rdev_minor);
+    match SFlag::from_bits_truncate(known.stx_mode.into()) & SFlag::S_IFMT {
         SFlag::S_IFIFO => Ok(()),
-        SFlag::S_IFREG if what == StreamUse::Writing && is_memory(stream) => Err(NO_MEMORY),
-        SFlag::S_IFREG => require_storage(stream),
+        SFlag::S_IFREG if is_memory(stream) => match what {
+            StreamUse::Reading => Ok(()),
+            StreamUse::Writing => Err(NO_MEMORY),
+        },
+        SFlag::S_IFREG => {
+            require_own_mount(stream)?;
+            require_storage(stream)
+        }
         SFlag::S_IFSOCK => Err(NO_SOCKET),
-        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Ok(()),
+        SFlag::S_IFCHR if device == (1, 3) => Ok(()),
         SFlag::S_IFCHR if nix::unistd::isatty(stream).unwrap_or(false) => Ok(()),
         _ => Err(NO_STREAM),
     }
 }
 
-/// True for memory without a name, memfd_create(2): files that have lost theirs, in a file system that is memory, are no other.
+/// True for memory, memfd_create(2), and for a file in a file system that is memory, tmpfs(5): what is written there counts as that of who
+/// writes. No file system is asked.
 pub fn is_memory(stream: BorrowedFd<'_>) -> bool {
-    let is_nameless = fstat(stream).is_ok_and(|stat| stat.st_nlink == 0);
-    let seals = fcntl(stream, FcntlArg::F_GET_SEALS);
-    is_nameless && seals.is_ok()
+    fcntl(stream, FcntlArg::F_GET_SEALS).is_ok()
+}
+
+/// Refuses what lies on a mount that the service does not have: of the caller's own namespace, or of the kernel's.
+fn require_own_mount(opened: BorrowedFd<'_>) -> Result<(), &'static str> {
+    match served::is_on_own_mount(opened) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(NO_OWN_MOUNT),
+        Err(_) => Err(UNKNOWN),
+    }
 }
 
 fn require_directory(directory: BorrowedFd<'_>) -> Result<(), &'static str> {
+    require_own_mount(directory)?;
     let stat = fstat(directory).map_err(|_| UNKNOWN)?;
     match kind(&stat) {
         SFlag::S_IFDIR => require_storage(directory),

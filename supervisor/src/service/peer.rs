@@ -72,7 +72,8 @@ impl ServedPeer {
         told.map_err(PeerError::Unknown)
     }
 
-    /// The caller on the other side of a connected Unix socket.
+    /// The caller on the other side of a connected Unix socket, by what the kernel itself has of it: no file system of the caller's is asked,
+    /// so nobody keeps who asks. Its root is [looked at](Self::require_root) by a process that may be kept.
     ///
     /// # Errors
     /// When it is not one that is served.
@@ -98,6 +99,20 @@ impl ServedPeer {
             user: ServedUser { user, group, umask },
             groups,
         })
+    }
+
+    /// Requires that the caller's root directory is this process's.
+    ///
+    /// # Errors
+    /// [`PeerError::Elsewhere`] when it is not, [`PeerError::Gone`] when it cannot be looked at any more.
+    pub fn require_root(&self, socket: &impl AsFd) -> Result<(), PeerError> {
+        let process = process_of(socket)?;
+        let is_own = served::has_own_root(self.pid).map_err(|_| PeerError::Gone)?;
+        require_alive(&process)?;
+        match is_own {
+            true => Ok(()),
+            false => Err(PeerError::Elsewhere("root directory", self.user.user)),
+        }
     }
 
     /// Looks at the caller's process by its number. Afterwards it is certain that it was the one that connected.
@@ -143,13 +158,10 @@ fn require_here(pid: u32, user: u32) -> Result<(), PeerError> {
             return Err(PeerError::Elsewhere(other, user));
         }
     }
-    match look(format!("/proc/{pid}/root/"))? == look("/".to_owned())? {
-        true => Ok(()),
-        false => Err(PeerError::Elsewhere("root directory", user)),
-    }
+    Ok(())
 }
 
-/// Device and number of what a link of /proc leads to.
+/// Device and number of the namespace that a link of /proc leads to.
 fn look(path: String) -> Result<(u64, u64), PeerError> {
     let identity = |found: Metadata| (found.dev(), found.ino());
     std::fs::metadata(path)

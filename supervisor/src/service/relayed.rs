@@ -12,6 +12,7 @@ use rustix::net::sockopt::socket_type;
 use super::descriptors::is_memory;
 use super::line::LINE_TYPE;
 use crate::relay::thread;
+use turnkey_jailer::served;
 
 /// The place of the current directory among the descriptors.
 const DIRECTORY: usize = 3;
@@ -80,12 +81,14 @@ impl CallerRelays {
     }
 }
 
-/// True for a socket, but for the connection of an export, and for memory that is written to.
+/// True for a socket, but for the connection of an export, for memory that is written to, and for a file on a mount that the service
+/// does not have.
 fn is_relayed(stream: BorrowedFd<'_>, place: usize) -> bool {
     let kind = fstat(stream).map(|stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
     match kind {
         Ok(SFlag::S_IFSOCK) => place < DIRECTORY || socket_type(stream) != Ok(LINE_TYPE),
-        Ok(SFlag::S_IFREG) => place != 0 && is_memory(stream),
+        Ok(SFlag::S_IFREG) if is_memory(stream) => place != 0,
+        Ok(SFlag::S_IFREG) => !served::is_on_own_mount(stream).unwrap_or(true),
         _ => false,
     }
 }

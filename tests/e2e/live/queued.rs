@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use turnkey_tests::{NOBODY, Run, network_of_its_own};
+use turnkey_tests::{NOBODY, Run, StallingUser, network_of_its_own};
 
 use super::{Waiting, names, top};
 
@@ -66,6 +66,21 @@ time.sleep(60)"
     assert_eq!(report["verdict"], "clean", "{report:#}");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     end(stranger);
+}
+
+/// More than there are processes to close what was dropped: what is left goes with none that is waited for.
+#[test]
+fn files_that_nobody_takes_the_changes_of_stop_no_run() {
+    network_of_its_own();
+    let mut waiting = Waiting::start(Run::new(), "read x; read x");
+    let name = names().pop().expect("the run can be followed");
+    let attack = StallingUser::start(NOBODY, "dirty", &format!("@{name}"), 70);
+    let began = Instant::now();
+    waiting.go_on();
+    let report = waiting.end();
+    assert_eq!(report["verdict"], "clean", "{report:#}");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    drop(attack);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod line_allowance;
 mod listener;
 mod log;
 mod maker;
+mod patience;
 mod queue;
 mod remains;
 mod run_maker;

@@ -38,6 +38,7 @@ use super::caller_process::{CallerLook, as_caller, be_like};
 use super::counters::{GONE, status_of};
 use super::first_half::FirstHalf;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
+use super::patience;
 use super::run_maker::CallerLine;
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
@@ -52,8 +53,6 @@ const PREPARATION: u32 = 60;
 const UNREAD: u32 = 30;
 /// The time, in seconds, in which the caller's process writes the files of an export, and takes what is left of the output.
 const EXPORT: u32 = 300;
-/// The time, in seconds, in which a run ends when its caller has hung up; its program has two of them to end by itself.
-const ABANDONED: u32 = 4;
 
 /// True when the caller has its answer: that it hangs up then ends nothing.
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
@@ -96,7 +95,12 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
         false => log.without_lines(),
     };
     let caller = Arc::new(CallerLine::from(ForeignSocket::from(connection)));
-    let peer = match ServedPeer::from_socket(&*caller) {
+    let whole = ServedPeer::from_socket(&*caller).and_then(|peer| {
+        peer.require_root(&*caller)?;
+        Ok(peer)
+    });
+    let refused = whole.as_ref().err().and_then(PeerError::user);
+    let peer = match whole {
         Err(PeerError::Gone) => {
             log.tell(ServiceEvent::Gone { request: &request });
             return Ok(GONE);
@@ -105,6 +109,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     };
     let known = peer.as_ref().ok();
     let (user, pid) = (known.map(|peer| peer.user.user), known.map(|peer| peer.pid));
+    let user = user.or(refused);
     let done = peer.and_then(|peer| {
         let half = match half {
             Ok(half) if half.is_current(file) => half,
@@ -459,9 +464,7 @@ fn wanted_export(
     let target = ExportTarget::Caller {
         line: line.into(),
         mode,
-        begins: || {
-            nix::unistd::alarm::set(EXPORT);
-        },
+        begins: || patience::give(EXPORT),
     };
     WantedExport::new(target, path, arguments.export.scope(), policy.policy())
 }
@@ -485,7 +488,7 @@ impl RunObserver for StartedRun<'_> {
 
     fn started(&mut self, limits: &JailLimits) {
         let longest = u32::try_from(limits.wall.as_secs()).unwrap_or(u32::MAX);
-        nix::unistd::alarm::set(longest.saturating_add(UNREAD));
+        patience::give(longest.saturating_add(UNREAD));
         (self.told)();
     }
 }
@@ -521,7 +524,7 @@ fn listen_to(caller: &CallerLine, own: Pid) {
             _ => {
                 let _ = kill(own, Signal::SIGTERM);
                 // A full pipe that nobody reads may hold up what is left of the run.
-                nix::unistd::alarm::set(ABANDONED);
+                patience::lose();
                 return;
             }
         }
