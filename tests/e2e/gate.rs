@@ -43,6 +43,24 @@ fn what_a_model_wrote_is_judged_and_the_rest_is_not() {
     assert!(comment.contains("**turnkey gate: pass**"), "{comment}");
 }
 
+/// Who deletes what is model-written has changed it, and the checks are made.
+#[test]
+fn a_deleted_file_is_a_changed_one() {
+    let config = format!(
+        "{}\n[[model]]\npath = \"tests/*\"\n",
+        CONFIG.replace("test ! -e broken", "test -e tests/a")
+    );
+    let repository = TestRepository::new(&config);
+    std::fs::create_dir(repository.at("tests")).expect("it can be made");
+    repository.commit("tests", &[("tests/a", "x")]);
+    repository.git(&["branch", "-f", "with-tests"]);
+    repository.git(&["rm", "-q", "tests/a"]);
+    repository.git(&["commit", "-q", "-m", "by hand"]);
+    let gated = repository.gate("--json --base with-tests");
+    gated.expect(1);
+    assert_eq!(gated.result()["files"], json!(["tests/a"]));
+}
+
 #[test]
 fn a_failure_is_told_in_every_form() {
     let repository = TestRepository::new(CONFIG);

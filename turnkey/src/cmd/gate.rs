@@ -174,7 +174,9 @@ impl GateOutputs {
     fn open(arguments: &GateArguments) -> anyhow::Result<GateOutputs> {
         let open = |path: &Option<PathBuf>| {
             let open = |path: &PathBuf| {
-                let opened = CallerOutput::find(path).and_then(CallerOutput::open);
+                let config = arguments.config.as_deref().unwrap_or(Path::new(CONFIG));
+                let found = CallerOutput::find_beside(path, &[("the config", config)]);
+                let opened = found.and_then(|found| Ok(found.open()?));
                 opened.with_context(|| format!("could not write to {}", path.display()))
             };
             path.as_ref().map(open).transpose()

@@ -20,11 +20,11 @@ pub struct Changes {
     pub commits: usize,
     /// The commits that are model-written.
     pub model_commits: Vec<ModelCommit>,
-    /// Files of the head that differ from the base's and are model-written, in order.
+    /// Files of the head or the base that are not the same in both and are model-written, in order.
     pub files: Vec<ChangedFile>,
 }
 
-/// A file of the head.
+/// A file that head and base do not have alike.
 pub struct ChangedFile {
     /// Relative to the working tree.
     pub path: Vec<u8>,
@@ -41,6 +41,8 @@ pub enum FileKind {
     Symlink,
     /// A commit of another repository.
     Submodule,
+    /// What the base has and the head has not.
+    Deleted,
 }
 
 impl Changes {
@@ -104,7 +106,7 @@ fn touched(
     Ok(paths.map(<[u8]>::to_vec).collect())
 }
 
-/// The entries of the head that the base has otherwise or not at all.
+/// The entries that head and base do not have alike.
 fn changed(
     repository: &Repository<'_>,
     base: &str,
@@ -120,8 +122,7 @@ fn changed(
             Some("100644" | "100755") => FileKind::File,
             Some("120000") => FileKind::Symlink,
             Some("160000") => FileKind::Submodule,
-            // Deleted.
-            Some("000000") => continue,
+            Some("000000") => FileKind::Deleted,
             _ => bail!("git's list of changes has the unknown entry {entry:?}"),
         };
         let path = path.to_vec();

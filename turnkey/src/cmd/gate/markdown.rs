@@ -22,7 +22,7 @@ const LONGEST: usize = 60_000;
 /// The comment.
 pub fn comment(result: &GateResult) -> String {
     let mut text = format!(
-        "{MARK}\n**turnkey gate: {}**\n\n{} of {} commits are model-written, with {} changed files; base {}, head {}.\n\n",
+        "{MARK}\n**turnkey gate: {}**\n\n{} of {} commits are model-written; files that count as such: {}; base {}, head {}.\n\n",
         result.verdict.word(),
         result.model_commits.len(),
         result.commits,

@@ -31,7 +31,7 @@ pub struct GateResult {
     pub commits: usize,
     /// The commits that are model-written.
     pub model_commits: Vec<ModelCommit>,
-    /// Changed files that are model-written.
+    /// Files that the base and the head do not have alike, and that count as model-written; deleted ones are among them.
     pub files: Vec<String>,
     /// Every check of the config.
     pub checks: Vec<GateCheck>,

@@ -20,7 +20,7 @@ pub fn page(result: &GateResult) -> String {
         result.files.len(),
     );
     line(format!(
-        "{model} of {all} commits are model-written, with {files} changed files"
+        "{model} of {all} commits are model-written; files that count as such: {files}"
     ));
     for commit in result.model_commits.iter().take(COMMITS) {
         let id = commit.id.get(..12).unwrap_or(&commit.id);

@@ -94,6 +94,7 @@ pub fn check(
         "symlinks, and not scanned",
         &of_kind(FileKind::Symlink),
     );
+    note(notes, "deleted", &of_kind(FileKind::Deleted));
     let submodules = of_kind(FileKind::Submodule);
     note(notes, "commits of other repositories", &submodules);
     if findings.is_empty() && !submodules.is_empty() {
