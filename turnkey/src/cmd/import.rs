@@ -31,10 +31,16 @@ pub fn import(arguments: &ImportArguments) -> Result<u8, Failure> {
     let text = files::read_text(&file.to_string_lossy())
         .map_err(|error| anyhow!("could not read {}: {error}", file.display()))?;
     let home = std::env::var("HOME").ok();
-    let page = read(&text, &named(file), home.as_deref())
-        .with_context(|| format!("could not import {}", file.display()))?;
+    let read = |whole: bool| {
+        let page = read(&text, &named(file), home.as_deref(), whole);
+        page.with_context(|| format!("could not import {}", file.display()))
+    };
+    let mut page = read(true)?;
+    if verify(&page.text()).is_err() {
+        page = read(false)?;
+        verify(&page.text())?;
+    }
     let profile = page.text();
-    verify(&profile)?;
     match &arguments.out {
         Some(out) => write_new(out, &profile)?,
         None => output::page(profile.as_bytes()).context("could not write the profile")?,
@@ -55,14 +61,14 @@ fn named(file: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads a file of the kind that its keys show.
-fn read(text: &str, file: &str, home: Option<&str>) -> anyhow::Result<ProfilePage> {
+/// Reads a file of the kind that its keys show; `whole` as [`settings::read`] has it.
+fn read(text: &str, file: &str, home: Option<&str>, whole: bool) -> anyhow::Result<ProfilePage> {
     let UniqueKeys(value) = serde_json::from_str(text).context("it cannot be read as JSON")?;
     if value.get("defaultAction").is_some() {
         return seccomp::read(value, file);
     }
     if value.get("filesystem").is_some() || value.get("network").is_some() {
-        return settings::read(value, file, home);
+        return settings::read(value, file, home, whole);
     }
     bail!(
         "it is neither a seccomp profile of the OCI, which has the key `defaultAction`, nor settings of \

@@ -47,13 +47,19 @@ struct SrtFilesystem {
     rest: BTreeMap<String, Value>,
 }
 
-/// Reads settings; `home` stands for `~` in them.
-pub fn read(value: Value, file: &str, home: Option<&str>) -> anyhow::Result<ProfilePage> {
+/// Reads settings; `home` stands for `~` in them. `whole`: what lies below the places that the jail does not show is named as well, which
+/// fills much of the kernel's table.
+pub fn read(
+    value: Value,
+    file: &str,
+    home: Option<&str>,
+    whole: bool,
+) -> anyhow::Result<ProfilePage> {
     let settings: SrtSettings = serde_json::from_value(value).context("these are no settings")?;
     let mut page = ProfilePage::new(format!("As {file} says, on top of untrusted"));
     write(&settings.filesystem, home, &mut page);
     network(&settings.network, &mut page);
-    rules(&settings.filesystem, home, &mut page);
+    rules(&settings.filesystem, (home, whole), &mut page);
     reads(&settings.filesystem, &mut page);
     let unknown = [
         ("", &settings.rest),
@@ -194,8 +200,11 @@ fn endpoints(domain: &str, page: &mut ProfilePage) -> String {
 }
 
 /// `denyRead`, `allowRead` and `denyWrite`.
-fn rules(filesystem: &SrtFilesystem, home: Option<&str>, page: &mut ProfilePage) {
-    let shown = shown(filesystem, home);
+fn rules(filesystem: &SrtFilesystem, (home, whole): (Option<&str>, bool), page: &mut ProfilePage) {
+    let shown = match whole {
+        true => vec!["/".to_owned()],
+        false => shown(filesystem, home),
+    };
     let mut rule = |id: &str, head: &str, paths: &[String]| {
         let patterns = patterns((id, paths), home, &shown, page);
         if !patterns.is_empty() {
@@ -250,7 +259,10 @@ fn patterns(
                 {
                     patterns.insert(format!("{place}{{,/**}}"));
                 } else {
-                    // Nothing of it is in the jail. Each `/**` fills much of the kernel's table.
+                    page.note(format!(
+                        "{id} {path:?}: the kernel's table has no room for what lies in it, of which the jail shows nothing: with `filesystem.read` or --read of it, or of what it is in, add the pattern {:?}",
+                        format!("{place}{{,/**}}")
+                    ));
                     patterns.insert(place);
                 }
             }

@@ -8,7 +8,7 @@ use super::page::ProfilePage;
 use super::{read, verify};
 
 fn imported(text: &str) -> ProfilePage {
-    read(text, "file.json", Some("/home/user")).expect("it can be imported")
+    read(text, "file.json", Some("/home/user"), true).expect("it can be imported")
 }
 
 fn policy(page: &ProfilePage) -> Policy {
@@ -106,15 +106,10 @@ fn settings_of_sandbox_runtime() {
         rule.map(|index| policy.rules[index].id.clone())
             .unwrap_or_default()
     };
-    assert_eq!(
-        decided("/srv/private/deep/file", &[OpenAccess::Read]),
-        "",
-        "nothing of it is in the jail"
-    );
-    assert_eq!(
-        decided("/srv/private", &[OpenAccess::Read]),
-        "imported-deny-read"
-    );
+    for path in ["/srv/private", "/srv/private/deep/file"] {
+        let rule = decided(path, &[OpenAccess::Read]);
+        assert_eq!(rule, "imported-deny-read", "{path}");
+    }
     assert_eq!(decided("/srv/privates", &[OpenAccess::Read]), "");
     assert_eq!(
         decided("/workspace/.env", &[OpenAccess::Write]),
@@ -158,10 +153,32 @@ fn what_is_neither_is_refused() {
         r#"{ "filesystem": { "denyRead": "~/.ssh" } }"#,
     ]
     .iter()
-    .map(|text| match read(text, "file.json", None) {
+    .map(|text| match read(text, "file.json", None, true) {
         Ok(page) => panic!("{text}: {page:?}"),
         Err(error) => format!("{text}\n    {error:#}\n"),
     })
     .collect();
     insta::assert_snapshot!("refused", told);
+}
+
+/// So many directories do not fit with all that is below them: what is not carried over is said, with what is to be done about it.
+#[test]
+fn what_lies_below_more_directories_than_fit_is_left_out_in_words() {
+    let letters = |number: usize| format!("{:x}", number * 7_919 + 104_729).repeat(3);
+    let places: Vec<String> = (0..90)
+        .map(|at| format!("\"/srv/{}/{}\"", letters(at), letters(at + 90)))
+        .collect();
+    let text = format!(
+        r#"{{"network": {{"allowedDomains": []}}, "filesystem": {{"denyRead": [{}]}}}}"#,
+        places.join(", ")
+    );
+    let read = |whole| read(&text, "file.json", None, whole).expect("it can be imported");
+    assert!(verify(&read(true).text()).is_err(), "the control");
+    let page = read(false);
+    assert!(verify(&page.text()).is_ok());
+    let said = page
+        .notes()
+        .iter()
+        .filter(|note| note.contains("no room for what lies in it"));
+    assert_eq!(said.count(), 90);
 }
