@@ -93,6 +93,51 @@ fn decoded(text: &Value) -> Vec<u8> {
     output.expect("python3 is here").stdout
 }
 
+/// A command that reads a file writes nothing over it.
+#[test]
+fn no_output_is_written_over_what_is_read() {
+    let ran = Run::new().run(&["true"]);
+    let place = Place::new(&ran.report);
+    std::os::unix::fs::symlink("key.pem", place.at("link.pem")).expect("it can be made");
+    let profile = "schema = \"turnkey.profile/v1\"\nname = \"own\"\nextends = [\"untrusted\"]\n";
+    std::fs::write(place.at("own.toml"), profile).expect("it can be written");
+    for (line, file) in [
+        (
+            "attest --key key.pem --report report.json -o key.pem",
+            "key.pem",
+        ),
+        (
+            "attest --key link.pem --report report.json -o key.pem",
+            "key.pem",
+        ),
+        (
+            "attest --key key.pem --report report.json -o report.json",
+            "report.json",
+        ),
+        (
+            "attest --key key.pem --report report.json --subject app/main -o app/main",
+            "app/main",
+        ),
+        ("report report.json --out ./report.json", "report.json"),
+        (
+            "run --unmonitored --profile ./own.toml --report own.toml -- true",
+            "own.toml",
+        ),
+    ] {
+        let before = std::fs::read(place.at(file)).expect("it is there");
+        let done = place.turnkey(line);
+        assert_eq!(done.status.code(), Some(125), "{line}: {done:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains("would be written over"), "{line}: {said}");
+        assert_eq!(
+            std::fs::read(place.at(file)).expect("it is there"),
+            before,
+            "{line}"
+        );
+    }
+    place.attest();
+}
+
 #[test]
 fn a_run_is_attested_and_two_other_verifiers_agree() {
     let ran = Run::new().shell("exit 0");
@@ -300,7 +345,14 @@ fn bad_input_is_told_with_its_place() {
         assert!(said.contains(words), "{line}: {said}");
     };
     told("verify --key key.pem app.att", "-pubout");
-    told("attest --key key.pub.pem --report report.json", "chmod 600");
+    told(
+        "attest --key key.pub.pem --report report.json",
+        "openssl genpkey",
+    );
+    place.key("open");
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(place.at("open.pem"), open).expect("it is the test's own");
+    told("attest --key open.pem --report report.json", "chmod 600");
     told(
         "verify --key key.pub.pem report.json",
         "report.json is no attestation",

@@ -43,6 +43,17 @@ enum OutputTarget {
     File(OutputName),
 }
 
+/// An output that is a file which the command reads.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is {what}, which would be written over; name another file",
+    path.display()
+)]
+pub struct WrittenOver {
+    path: PathBuf,
+    what: &'static str,
+}
+
 /// A name in a directory that stays the same, whatever is done to the names above it.
 #[derive(Debug)]
 pub struct OutputName {
@@ -68,6 +79,35 @@ impl CallerOutput {
             path: path.to_owned(),
             to,
         })
+    }
+
+    /// As [`Self::find`], for a command that reads these files, each with what it is.
+    pub fn find_beside(
+        path: &Path,
+        inputs: &[(&'static str, &Path)],
+    ) -> anyhow::Result<CallerOutput> {
+        let found = Self::find(path)?;
+        found.require_none_of(inputs)?;
+        Ok(found)
+    }
+
+    /// Refuses an output that is one of these files, each with what it is, by whatever name.
+    pub(crate) fn require_none_of(&self, inputs: &[(&'static str, &Path)]) -> anyhow::Result<()> {
+        let Some(own) = self
+            .stat()?
+            .filter(|own| self.place().is_some() && !is_sink(own))
+        else {
+            return Ok(());
+        };
+        for (what, input) in inputs {
+            let is_same = nix::sys::stat::stat(*input)
+                .is_ok_and(|input| (input.st_dev, input.st_ino) == (own.st_dev, own.st_ino));
+            if is_same {
+                let path = self.path.clone();
+                return Err(WrittenOver { path, what }.into());
+            }
+        }
+        Ok(())
     }
 
     /// As it was named.

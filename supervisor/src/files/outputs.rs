@@ -189,8 +189,23 @@ impl RunOutputs {
         }
     }
 
-    /// Makes sure that a program cannot write its own next profile, nor the evidence against it.
-    pub fn require_unreachable(&self, policy: &Policy) -> Result<(), ReachableOutput> {
+    /// Makes sure that a program cannot write its own next profile, nor the evidence against it, and that no output is written over a profile.
+    pub fn require_unreachable(&self, policy: &Policy) -> anyhow::Result<()> {
+        let inputs = policy.files.iter().map(|file| ("the profile", &**file));
+        let inputs: Vec<(&'static str, &Path)> = inputs.collect();
+        // Only a learned profile may be one that it goes on from.
+        let is_learned = |output: &CallerOutput| {
+            let learned = self.profile.as_ref();
+            learned.is_some_and(|learned| std::ptr::eq(learned, output))
+        };
+        for (_, output) in self.named().filter(|(_, output)| !is_learned(output)) {
+            output.require_none_of(&inputs)?;
+        }
+        self.require_out_of_reach(policy)?;
+        Ok(())
+    }
+
+    fn require_out_of_reach(&self, policy: &Policy) -> Result<(), ReachableOutput> {
         let profiles = policy.files.iter().map(|file| {
             let place = paths::canonical(file).unwrap_or_else(|_| file.clone());
             ("the profile", file.as_path(), place)

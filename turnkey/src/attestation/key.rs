@@ -36,13 +36,14 @@ impl PrivateKey {
         let told = || format!("no private key could be read from {}", path.display());
         let file = files::open(path).with_context(told)?;
         let metadata = file.metadata().with_context(told)?;
+        let text = read_text(file).with_context(told)?;
+        let key = PrivateKey::of_pem(&text).with_context(told)?;
         ensure!(
             !metadata.is_file() || metadata.permissions().mode() & 0o077 == 0,
             "the key in {0} is not only its owner's to read; `chmod 600 {0}`",
             path.display()
         );
-        let text = read_text(file).with_context(told)?;
-        PrivateKey::of_pem(&text).with_context(told)
+        Ok(key)
     }
 
     fn of_pem(text: &str) -> anyhow::Result<PrivateKey> {
@@ -82,7 +83,7 @@ impl PublicKey {
 
     fn of_pem(text: &str) -> anyhow::Result<PublicKey> {
         let bytes = content(text, "PUBLIC KEY", &PUBLIC).context(
-            "a key that verifies is the public half: `openssl pkey -in key.pem -pubout -out key.pub.pem` writes it",
+            "a key that verifies is the public half of one that is Ed25519: `openssl pkey -in key.pem -pubout -out key.pub.pem` writes it",
         )?;
         let key =
             VerifyingKey::from_bytes(&bytes).context("its 32 bytes are no point of the curve")?;

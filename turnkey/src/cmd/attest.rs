@@ -14,6 +14,22 @@ use crate::failure::Failure;
 
 /// Writes the attestation.
 pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
+    let unwritten = || {
+        let out = arguments.out.display();
+        format!("could not write the attestation to {out}")
+    };
+    let mut inputs = vec![
+        ("the key", &*arguments.key),
+        ("the report", &*arguments.report),
+    ];
+    inputs.extend(
+        arguments
+            .gate
+            .iter()
+            .map(|gate| ("the gate's result", &**gate)),
+    );
+    inputs.extend(arguments.subjects.iter().map(|one| ("a subject", &**one)));
+    let out = CallerOutput::find_beside(&arguments.out, &inputs).with_context(unwritten)?;
     let key = PrivateKey::read(&arguments.key)?;
     let report = &arguments.report;
     let bytes = files::read(report, LARGEST)
@@ -34,15 +50,9 @@ pub fn attest(arguments: &AttestArguments) -> Result<u8, Failure> {
     let statement = serde_json::to_vec(&Statement::new(subjects, predicate))?;
     let mut text = serde_json::to_vec(&Envelope::sign(&statement, &key))?;
     text.push(b'\n');
-    let written = CallerOutput::find(&arguments.out).and_then(CallerOutput::open);
-    written
+    out.open()
         .and_then(|file| file.write(&text))
-        .with_context(|| {
-            format!(
-                "could not write the attestation to {}",
-                arguments.out.display()
-            )
-        })?;
+        .with_context(unwritten)?;
     Ok(0)
 }
 

@@ -19,7 +19,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
         .out
         .as_deref()
         .filter(|out| *out != Path::new("-"));
-    let file = out.map(open).transpose()?;
+    let file = out.map(|out| open(out, &arguments.file)).transpose()?;
     let name = escape(arguments.file.as_os_str().as_encoded_bytes());
     let bytes = read(&arguments.file).with_context(|| format!("could not read {name}"))?;
     let stored = Stored::read(&bytes).with_context(|| format!("{name} is no report"))?;
@@ -41,8 +41,9 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> anyhow::Result<OpenOutput> {
-    let opened = CallerOutput::find(path).and_then(CallerOutput::open);
+fn open(path: &Path, stored: &Path) -> anyhow::Result<OpenOutput> {
+    let found = CallerOutput::find_beside(path, &[("the stored report", stored)]);
+    let opened = found.and_then(|found| Ok(found.open()?));
     opened.with_context(|| format!("could not write to {}", path.display()))
 }
 

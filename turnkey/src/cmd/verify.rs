@@ -31,9 +31,8 @@ pub fn verify(arguments: &VerifyArguments) -> Result<u8, Failure> {
     };
     let bytes = attestation::read(&arguments.attestation)?;
     let told = || format!("{name} is no attestation");
-    let payload = Envelope::read(&bytes)
-        .and_then(|envelope| envelope.open(&keys?))
-        .with_context(told)?;
+    let envelope = Envelope::read(&bytes).with_context(told)?;
+    let payload = envelope.open(&keys?).with_context(told)?;
     let Some(payload) = payload else {
         let whose = match arguments.keys.len() {
             1 => "the key has not signed it",
