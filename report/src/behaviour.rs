@@ -92,8 +92,10 @@ fn levelled(changed: &[ChangedFile]) -> Vec<String> {
 }
 
 /// True when as many tasks again were refused as there may be.
+/// True when as many tasks again were refused as there may be, and more than a few shells are that wait, and try again some times each.
 fn is_bomb(met: &MetLimit, limits: &JailLimits) -> bool {
-    met.limit == Limit::Pids && met.count >= u64::from(limits.pids)
+    const WAITING: u32 = 32;
+    met.limit == Limit::Pids && met.count >= u64::from(limits.pids.max(WAITING))
 }
 
 fn bomb_words(met: &MetLimit, limits: &JailLimits) -> String {
@@ -159,5 +161,28 @@ pub fn accept(findings: &mut [Finding], accepted: &[AcceptedFinding], clock: &Cl
             until: one.until.to_string(),
             expired: clock.day() > one.until,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_shells_that_wait_are_no_bomb_however_few_tasks_there_may_be() {
+        let is_bomb = |count, pids| {
+            let limits = JailLimits {
+                pids,
+                ..crate::fixture::policy().limits
+            };
+            let met = MetLimit {
+                limit: Limit::Pids,
+                count,
+                after: std::time::Duration::ZERO,
+            };
+            super::is_bomb(&met, &limits)
+        };
+        assert!(!is_bomb(15, 2) && !is_bomb(31, 1) && !is_bomb(49, 50));
+        assert!(is_bomb(32, 2) && is_bomb(50, 50));
     }
 }

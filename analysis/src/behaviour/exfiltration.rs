@@ -3,7 +3,8 @@
 //!
 //! Or, at the end, a sinkhole has taken something in which a secret was recognised.
 //!
-//! Reading is what counts: a secret that could not be opened cannot leave.
+//! Reading is what counts: a secret that could not be opened cannot leave. What the run made itself is no secret of anybody's. Where a
+//! profile gives the jail a network of its own, what is said there leaves it by no address.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -33,7 +34,12 @@ impl Detector for Exfiltration {
         tell: &mut dyn FnMut(Sighting),
     ) {
         match &act.what {
-            Operation::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
+            Operation::Opened(opened)
+                if opened.done()
+                    && opened.reads
+                    && self.read.is_none()
+                    && !state.made(&opened.path) =>
+            {
                 let kind = state.traits(&opened.path).secret;
                 self.read = kind.map(|kind| {
                     Step::from_event(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
@@ -46,7 +52,7 @@ impl Detector for Exfiltration {
                 let Some(read) = &self.read else {
                     return;
                 };
-                let own = *done && state.is_own(*address);
+                let own = state.leads_to_itself(*address) || *done && state.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
                     let spoke = Step::by_outcome(act, SPOKE, &[address.to_string().as_bytes()]);
                     let steps = vec![read.clone(), spoke];

@@ -329,7 +329,7 @@ fn is_of_process(path: &[u8]) -> bool {
     is_numbered(path) || is_in(path, "/proc/self") || is_in(path, "/proc/thread-self")
 }
 
-/// True for what is a file wherever there is one: a list of accounts, or a name with an ending that says of what kind it is.
+/// True for what is a file wherever there is one: a device of every jail, a list of accounts, or a name with an ending that says of what kind it is.
 fn is_file(path: &[u8]) -> bool {
     const FILES: &[&[u8]] = &[
         b"passwd",
@@ -351,8 +351,13 @@ fn is_file(path: &[u8]) -> bool {
     const ENDINGS: &[&[u8]] = &[
         b".conf", b".cnf", b".cfg", b".ini", b".txt", b".so", b".cache",
     ];
+    const DEVICES: &[&[u8]] = &[
+        b"console", b"full", b"null", b"ptmx", b"random", b"stderr", b"stdin", b"stdout", b"tty",
+        b"urandom", b"zero",
+    ];
     let name = base_name(path);
     is_in(path, "/etc") && FILES.contains(&name)
+        || is_in(path, "/dev") && DEVICES.contains(&name)
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 

@@ -4,7 +4,7 @@
 //! attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
-//! run made itself goes with it. A repository that git makes gets the hooks of an installed template, and hooks in a repository that
+//! run made itself goes with it. Nobody logs in where the run made a home in the workspace. A repository that git makes gets the hooks of an installed template, and hooks in a repository that
 //! the run made itself are new to nobody else.
 
 use std::collections::BTreeSet;
@@ -144,14 +144,15 @@ impl Detector for Persistence {
     }
 }
 
-/// True for a file of the home, below the workspace, that the run has made: nobody logs in there, and no session reads it. The home is the
-/// directory of the first name that begins with a dot.
+/// True for a file of a home in the workspace that the run has made: the directory of the first name that begins with a dot.
 fn is_of_a_made_home(path: &[u8], state: &ProcessState) -> bool {
     let hidden = path.windows(2).position(|part| part == b"/.");
     let home = hidden.map(|at| &path[..at]);
-    let is_below = |home: &&[u8]| home.starts_with(&[WORKSPACE.as_bytes(), b"/"].concat());
-    home.filter(is_below)
-        .is_some_and(|home| state.made_directory(home))
+    home.is_some_and(|home| {
+        home.starts_with(WORKSPACE.as_bytes())
+            && home != WORKSPACE.as_bytes()
+            && state.made_directory(home)
+    })
 }
 
 /// True for the mode of a program that acts as its owner, whoever runs it later: set-user-ID, inode(7).

@@ -380,7 +380,10 @@ impl Ransom {
                 && (lasts || !ending.starts_with(SCRAMBLED))
         })?;
         let shown = ending.strip_prefix(SCRAMBLED).unwrap_or(ending);
-        let all = format!("replaced {} files by ones that end in .", count(files));
+        let all = format!(
+            "replaced {} files or more by ones that end in .",
+            count(files)
+        );
         Some((ending.clone(), [all.as_bytes(), shown].concat()))
     }
 }

@@ -70,7 +70,10 @@ impl SystemChange {
     fn note_words(&mut self, act: &ObservedAct<'_>, exe: &[u8], argv: &[Vec<u8>]) {
         let key = (act.event.task.pid, act.event.task.start_ns);
         self.told.remove(&key);
-        let path = told_to_change(exe, argv).find(|path| self.owner(path).is_some());
+        // The tool refuses the root by itself, and asks the kernel nothing.
+        let takes_root = base_name(argv.first().map_or(exe, |name| name)) == b"rm";
+        let path = told_to_change(exe, argv)
+            .find(|path| self.owner(path).is_some() || takes_root && is_root(path));
         if let Some(path) = path.filter(|_| self.told.len() < TOLD) {
             let words: [&[u8]; 4] = [b"ran ", base_name(exe), b" on ", path];
             self.told.insert(key, Step::from_event(act.event, &words));
@@ -282,6 +285,11 @@ impl Detector for SystemChange {
             tell(Sighting::new(Behaviour::SystemChange, vec![step]));
         }
     }
+}
+
+/// True for the root, however it is written.
+fn is_root(path: &[u8]) -> bool {
+    path.iter().all(|byte| matches!(byte, b'/' | b'.'))
 }
 
 /// Endings of files that hold code, which no tool keeps beside what it is installed in.

@@ -61,6 +61,7 @@ fn a_program_that_only_lists_is_told_what_to_list() {
         &["find", ".", "-newer", "/etc/hostname"][..],
         &["find", "-samefile", "/etc/issue"],
         &["find", "(", "-path", "/srv/x", ")"],
+        &["ls", "-l", "/dev/null", "/dev/stdin"],
     ] {
         is_silent(|story| {
             story.exec(P, "/usr/bin/any", argv);

@@ -218,6 +218,9 @@ fn a_tool_that_is_told_to_change_the_system_need_find_nothing() {
         &["mv", "/etc/hosts", "hosts"],
         &["chown", "-R", "jail", "/srv/www"],
         &["sed", "-i", "s/a/b/", "/etc/resolv.conf"],
+        &["rm", "-rf", "/"],
+        &["rm", "-rf", "--no-preserve-root", "//"],
+        &["rm", "-r", "/."],
     ] {
         assert_eq!(of(argv), wanted, "{argv:?}");
     }
@@ -231,6 +234,7 @@ fn a_tool_that_is_told_to_change_the_system_need_find_nothing() {
             "dist",
         ][..],
         &["cat", "/etc/resolv.conf"],
+        &["chmod", "755", "/"],
         &["sed", "s/a/b/", "/etc/resolv.conf"],
     ] {
         assert_eq!(of(argv), [], "{argv:?}");
