@@ -183,6 +183,20 @@ impl Processes {
         }
     }
 
+    /// The process that asked for a program, as it was before it became that one; `None` for another event, and where it is not known.
+    pub fn asker(&self, event: &Event) -> Option<Actor> {
+        let Kind::Exec { .. } = event.kind else {
+            return None;
+        };
+        let index = self.newest.get(&event.task.pid).copied()?;
+        let image = self.images.get(index)?;
+        let is_known = image.process_start.is(event.task.start_ns) && image.file.is_some();
+        is_known.then(|| Actor {
+            comm: escape(&image.comm),
+            ..self.actor(Some(index), &event.task)
+        })
+    }
+
     /// The words by which the program of a row was started; none where they are not known to the last one.
     pub fn words(&self, index: Option<usize>) -> Option<ProgramWords<'_>> {
         let image = self.images.get(index?)?;
@@ -446,6 +460,20 @@ mod tests {
         // Its violations still name it, as far as they can.
         let actor = processes.actor(None, &task(1100));
         assert_eq!((actor.exec_id, actor.pid, actor.exe), (None, 1100, None));
+    }
+
+    #[test]
+    fn who_asks_for_a_program_is_who_it_was_before() {
+        let mut story = Story::command(&["sh"]);
+        story.push(2, fork(3));
+        story.push(3, exec(&["harmless"]));
+        let mut processes = Processes::default();
+        let mut askers = Vec::new();
+        for event in &story.events {
+            askers.extend(processes.asker(event).map(|asker| (asker.pid, asker.argv)));
+            processes.observe(event);
+        }
+        assert_eq!(askers, [(3, vec!["sh".to_owned()])]);
     }
 
     #[test]
