@@ -130,7 +130,8 @@ pub fn note(report: &mut Report, policy: &Policy, directory: &RunDirectory) {
         }
     }
     if has_failed_by_itself(report) {
-        report.on_host = whole(&missing(report, policy), policy, directory);
+        let missing = missing(report, policy);
+        report.on_host = whole(&missing, &wanted_to_run(report), policy, directory);
         report.on_host_to_write = to_write(report, policy);
     }
 }
@@ -216,11 +217,30 @@ fn to_show(path: &str, policy: &Policy) -> Option<String> {
     (!too_much(place)).then(|| place.display().to_string())
 }
 
-/// The same paths, each once, with what a program needs in the place of the program: of a venv the symlink alone leads nowhere.
-fn whole(missing: &[String], policy: &Policy, directory: &RunDirectory) -> Vec<String> {
+/// The paths that were to be executed.
+fn wanted_to_run(report: &Report) -> BTreeSet<&str> {
+    let rows = report.file_operations.iter();
+    let runs = rows.filter(|row| row.access.contains(&FileAccess::Execute));
+    runs.filter_map(|row| row.path.as_deref()).collect()
+}
+
+/// The same paths, each once, with what a program needs in the place of one that was to be executed: of a venv the symlink alone leads
+/// nowhere.
+fn whole(
+    missing: &[String],
+    executed: &BTreeSet<&str>,
+    policy: &Policy,
+    directory: &RunDirectory,
+) -> Vec<String> {
     let caller = CallerPaths::new(&directory.environment);
     let mut paths: Vec<String> = Vec::new();
     for path in missing {
+        if !executed.contains(&path[..]) {
+            if !paths.contains(path) {
+                paths.push(path.clone());
+            }
+            continue;
+        }
         let need = toolchain::find_required(policy, OsStr::new(path), directory, &caller);
         let prefixes = need.ok().flatten().map(|need| need.prefixes);
         let needed: Option<Vec<String>> = prefixes

@@ -19,6 +19,18 @@ pub enum Strictness {
     Unmonitored,
 }
 
+/// Refuses a caller whose runs nobody can watch, for a command that goes by what the monitor sees.
+///
+/// # Errors
+/// When the caller has no privileges on the whole host.
+pub fn require_watcher(command: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        NamespaceIds::probe() == NamespaceIds::All,
+        "{command} goes by what the monitor sees, and that needs privileges on the whole host; fix: run turnkey as root"
+    );
+    Ok(())
+}
+
 /// The layers that no caller can have without privileges, unless some were delegated.
 const PRIVILEGED: [Layer; 6] = [
     Layer::Monitor,

@@ -29,7 +29,7 @@ use crate::cli::{
 };
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
-use turnkey_supervisor::{FinishedRun, RunDirectory, RunPlace, enter};
+use turnkey_supervisor::{FinishedRun, RunDirectory, RunPlace, enter, required_layers};
 
 use crate::cmd::run;
 use crate::failure::Failure;
@@ -45,6 +45,7 @@ use turnkey_supervisor::{files, toolchain};
 
 /// Runs the command and writes what was learned; answers the command's own status.
 pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
+    required_layers::require_watcher("learn")?;
     let (mut place, out) = ProfileTarget::find(&arguments)?;
     let inputs = runs::inputs(&arguments)?;
     let command = in_words(&arguments.command);

@@ -14,11 +14,13 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
-use turnkey_jailer::{NamespaceIds, ShiftedClock};
+use turnkey_jailer::ShiftedClock;
 use turnkey_policy::{NetworkMode, Overrides, Policy};
 use turnkey_report::{Report, Status, escape};
 use turnkey_supervisor::files::{self, RunOutputs};
-use turnkey_supervisor::{RunPlace, RunRequest, SettledPolicy, Sink, Strictness, enter};
+use turnkey_supervisor::{
+    RunPlace, RunRequest, SettledPolicy, Sink, Strictness, enter, required_layers,
+};
 
 use crate::cli::WorldsArguments;
 use crate::cmd::run::{self, CallerTerminal};
@@ -48,7 +50,7 @@ pub fn worlds(arguments: &WorldsArguments) -> Result<u8, Failure> {
     let flags = arguments.overrides.resolve();
     let flags = flags.context("could not tell the current directory")?;
     let entered = enter();
-    require_watcher()?;
+    required_layers::require_watcher("worlds")?;
     let mut runner = WorldRunner {
         arguments,
         flags,
@@ -64,15 +66,6 @@ pub fn worlds(arguments: &WorldsArguments) -> Result<u8, Failure> {
         .and_then(|page| output::page(&page))
         .context("could not write what differs")?;
     Ok(if page.agrees() { 0 } else { DIFFERS })
-}
-
-/// Refuses a caller whose runs nobody can watch: where nothing is seen, every world is like any other.
-fn require_watcher() -> anyhow::Result<()> {
-    ensure!(
-        NamespaceIds::probe() == NamespaceIds::All,
-        "worlds are compared by what the monitor sees, and it needs privileges on the whole host\n  fix: run turnkey as root"
-    );
-    Ok(())
 }
 
 /// Takes the caller's standard input away, which would be there for the first run alone.
