@@ -456,6 +456,8 @@ impl SymlinkNames {
         let moves_one = is_one(old) || is_one(new);
         let is_new = event["access"][0] == "write";
         match (is_new, moves_one) {
+            // One that was not made is at no name.
+            (true, _) if !event["errno"].is_null() => {}
             (true, _) => self.0.extend(parts(old)),
             (false, true) => self.0.extend([parts(old), parts(new)].concat()),
             (false, false) => {}
