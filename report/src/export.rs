@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use turnkey_facts::export::{ClearedBits, Exported, SPECIAL_BITS, Scope, Skipped as LeftBehind};
 
+use super::met::counted;
 use super::text::{escape, quote};
 use super::units::size;
 
@@ -122,11 +123,9 @@ impl Export {
             return writeln!(out, "turnkey: nothing was exported to {directory}: {error}");
         }
         if !quiet || !self.complete {
-            let (files, bytes) = (self.files, size(self.bytes));
-            writeln!(
-                out,
-                "turnkey: exported {files} files, {bytes}, to {directory}"
-            )?;
+            let files = counted(self.files, "file", "files");
+            let bytes = size(self.bytes);
+            writeln!(out, "turnkey: exported {files}, {bytes}, to {directory}")?;
         }
         if !quiet {
             self.tell_of_what_leads_out(out)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::met::counted;
 use super::text::{escape, quote};
 use super::units::size;
 
@@ -52,7 +53,8 @@ impl Kept {
         if quiet {
             return Ok(());
         }
-        let (files, bytes) = (self.files, size(self.bytes));
+        let files = counted(self.files, "file", "files");
+        let bytes = size(self.bytes);
         let left_out = match self.left_out {
             0 => String::new(),
             count => {
@@ -61,7 +63,7 @@ impl Kept {
         };
         writeln!(
             out,
-            "turnkey: the layer {layer} holds {files} files, {bytes}{left_out}"
+            "turnkey: the layer {layer} holds {files}, {bytes}{left_out}"
         )
     }
 }

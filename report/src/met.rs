@@ -167,7 +167,7 @@ fn kept_by_kernel(met: &MetLimit, limits: &JailLimits, usage: &Usage) -> Option<
     Some(finding(id, met.count, words))
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
+pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 

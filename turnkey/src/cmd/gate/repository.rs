@@ -15,7 +15,9 @@ use turnkey_report::visible;
 use super::own_directory::OwnDirectory;
 
 /// Settings of the own git directory, which win over all that could still be found.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
+    // No file of grafts is read, `GIT_GRAFT_FILE`: of one git tells in each of its errors.
+    "advice.graftFileDeprecated=false",
     // Whoever calls the gate may judge a repository of somebody else: nothing of it is executed.
     "safe.directory=*",
     "core.fsmonitor=false",
@@ -79,7 +81,9 @@ impl<'d> Repository<'d> {
         git.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
         git.arg(format!("{name}^{{commit}}"));
         let found = line(git);
-        let id = found.with_context(|| format!("no commit has the name {name:?}"))?;
+        let id = found.with_context(|| {
+            format!("no commit has the name {name:?}; fix: where the clone is shallow, fetch it whole (fetch-depth: 0, or git fetch --unshallow)")
+        })?;
         let id = id.to_string_lossy().into_owned();
         ensure!(
             id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
