@@ -6,9 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use turnkey_facts::export::{ClearedBits, Exported, SPECIAL_BITS, Scope, Skipped as LeftBehind};
 
-use super::met::counted;
 use super::text::{escape, quote};
-use super::units::size;
+use super::units::{counted, size};
 
 /// The most files left behind that are named on the terminal.
 const NAMED: usize = 5;

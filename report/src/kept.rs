@@ -6,9 +6,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::met::counted;
 use super::text::{escape, quote};
-use super::units::size;
+use super::units::{counted, size};
 
 /// The layer that shows what earlier runs have written, and has taken what this one wrote.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::limit;
 use super::model::{EvidenceStep, Finding, StepProcess};
 use super::text::escape;
-use super::units::{seconds, size};
+use super::units::{counted, seconds, size};
 
 /// A limit of which only the results of calls tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,10 +165,6 @@ fn kept_by_kernel(met: &MetLimit, limits: &JailLimits, usage: &Usage) -> Option<
         _ => return None,
     };
     Some(finding(id, met.count, words))
-}
-
-pub fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn finding(id: &str, count: u64, reason: String) -> Finding {

@@ -22,6 +22,11 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
+/// A number of things, with their word.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
