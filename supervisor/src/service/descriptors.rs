@@ -238,6 +238,12 @@ fn kind(stat: &FileStat) -> SFlag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use turnkey_expectations::expected;
+
+    expected!(what_lies_on_a_mount_of_another_namespace_is_refused: as_root, "mount in a namespace of its own");
+
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
     use nix::sys::stat::Mode;
     use std::fs::File;
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -316,6 +322,43 @@ mod tests {
             (reading(&memory), writing(&memory)),
             (Ok(()), Err(NO_MEMORY))
         );
+    }
+
+    #[test]
+    fn a_file_in_memory_is_memory_by_whatever_name() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        assert_eq!((reading(&file), writing(&file)), (Ok(()), Err(NO_MEMORY)));
+    }
+
+    /// A file system of the caller's own is not asked, and may be one that does not answer.
+    #[test]
+    fn what_lies_on_a_mount_of_another_namespace_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let opened = std::thread::scope(|scope| {
+            let of_its_own = || {
+                let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS;
+                unshare(flags).unwrap();
+                let none: Option<&str> = None;
+                let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+                mount(none, "/", none, private, none).unwrap();
+                let here = place.path();
+                mount(Some("none"), here, Some("ramfs"), MsFlags::empty(), none).unwrap();
+                std::fs::write(here.join("file"), "x").unwrap();
+                let directory = OFlag::O_PATH | OFlag::O_DIRECTORY;
+                [("", directory), ("file", OFlag::O_RDONLY)]
+                    .map(|(name, flags)| opened(&here.join(name).to_string_lossy(), flags))
+            };
+            scope.spawn(of_its_own).join().unwrap()
+        });
+        let [directory, file] = opened;
+        assert_eq!(require_directory(directory.as_fd()), Err(NO_OWN_MOUNT));
+        assert_eq!(reading(file), Err(NO_OWN_MOUNT));
+        let same = opened_here(place.path());
+        assert_eq!(require_directory(same.as_fd()), Ok(()), "the control");
+    }
+
+    fn opened_here(place: &std::path::Path) -> OwnedFd {
+        opened(&place.to_string_lossy(), OFlag::O_PATH | OFlag::O_DIRECTORY)
     }
 
     #[test]
