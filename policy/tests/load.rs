@@ -417,6 +417,10 @@ fn paths_that_cannot_be_where_they_are_put_are_refused() {
         "`filesystem.read`: /etc would cover /etc/group, which the jail makes itself"
     );
     assert_eq!(
+        read("/etc/passwd"),
+        "`filesystem.read`: /etc/passwd is a file that the jail makes itself"
+    );
+    assert_eq!(
         read("/"),
         "`filesystem.read`: / would cover /etc/group, which the jail makes itself"
     );

@@ -123,14 +123,18 @@ fn check_own(claim: &PathClaim<'_>) -> Option<Problem> {
     let own = OWN_FILES
         .iter()
         .find(|file| Path::new(file).starts_with(path))?;
-    let problem = Problem::new(format!(
-        "`{key}`: {shown} would cover {own}, which the jail makes itself"
-    ));
-    Some(
-        problem
-            .help("give the jail the paths below it that are needed, one by one")
-            .with_label(at, "here"),
-    )
+    let (problem, help) = match Path::new(own) == *path {
+        true => (
+            format!("`{key}`: {shown} is a file that the jail makes itself"),
+            "leave it out: every jail has one of its own; where the host's content is needed, put a copy into the workspace".to_owned(),
+        ),
+        false => (
+            format!("`{key}`: {shown} would cover {own}, which the jail makes itself"),
+            "give the jail the paths below it that are needed, one by one".to_owned(),
+        ),
+    };
+    let problem = Problem::new(problem);
+    Some(problem.help(help).with_label(at, "here"))
 }
 
 fn twice(earlier: &PathClaim<'_>, later: &PathClaim<'_>) -> Problem {
