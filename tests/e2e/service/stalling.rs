@@ -33,7 +33,7 @@ fn who_goes_under_a_root_that_answers_nobody_while_it_is_looked_at_stops_nobody(
     drop(attack);
 }
 
-/// More than there are processes to close what was dropped.
+/// More than there are processes to close what was dropped: two seconds, as each of the seventy has to be taken in before it hangs up.
 #[test]
 fn files_that_nobody_takes_the_changes_of_keep_the_listener_from_nothing() {
     let place = scratch();
