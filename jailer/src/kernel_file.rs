@@ -11,15 +11,21 @@ use std::path::Path;
 const ROOM: usize = 4096;
 
 /// The whole text of the file.
+pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// All bytes of the file: names of files in it are any.
 #[expect(
     clippy::disallowed_methods,
     reason = "of /proc and of control groups, which nobody turns"
 )]
-pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut text = String::with_capacity(ROOM);
+pub fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(ROOM);
     // By way of `take`, which does not ask how long the file is.
-    File::open(path)?.take(u64::MAX).read_to_string(&mut text)?;
-    Ok(text)
+    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

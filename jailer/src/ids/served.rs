@@ -188,9 +188,14 @@ pub fn has_own_root(pid: u32) -> std::io::Result<bool> {
 /// When /proc does not tell.
 pub fn is_on_own_mount(opened: impl AsFd) -> std::io::Result<bool> {
     let id = mount_of(opened)?;
-    let mounts = crate::kernel_file::read("/proc/self/mountinfo")?;
-    let mut ids = mounts.lines().filter_map(|line| line.split(' ').next());
-    Ok(ids.any(|one| one == id))
+    let mounts = crate::kernel_file::read_bytes("/proc/self/mountinfo")?;
+    Ok(has_mount(&mounts, &id))
+}
+
+/// True when a mount of this number is in such a list, in which others have names of any bytes.
+fn has_mount(mounts: &[u8], id: &str) -> bool {
+    let mut lines = mounts.split(|byte| *byte == b'\n');
+    lines.any(|line| line.split(|byte| *byte == b' ').next() == Some(id.as_bytes()))
 }
 
 /// The number of the mount that an open file lies on, proc_pid_fdinfo(5).
@@ -290,6 +295,15 @@ mod tests {
         a_handle_proves_nothing: as_root,
         "act as another user"
     );
+
+    #[test]
+    fn a_mount_of_any_name_hides_no_other() {
+        let mounts =
+            b"22 1 0:21 / /home/ada/\xff\xfe rw - fuse a rw\n31 1 8:1 / / rw - ext4 /dev/a rw\n";
+        let has = |id| has_mount(mounts, id);
+        assert!(has("22") && has("31"));
+        assert!(!has("1") && !has("8"));
+    }
 
     #[test]
     fn what_the_kernel_has_itself_is_on_no_mount_of_this_process() {

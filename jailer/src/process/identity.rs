@@ -68,7 +68,7 @@ fn identify(pid: libc::pid_t, file: &OwnedFd) -> Result<FileIdentity, JailError>
     };
     let info = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
     let info = kernel_file::read(info).map_err(failed)?;
-    let mounts = kernel_file::read(format!("/proc/{pid}/mountinfo")).map_err(failed)?;
+    let mounts = kernel_file::read_bytes(format!("/proc/{pid}/mountinfo")).map_err(failed)?;
     let found = parse(&info, &mounts).ok_or_else(|| failed(Errno::ENODATA.into()))?;
     let metadata = File::from(file.try_clone().map_err(failed)?).metadata();
     let device = metadata.map_err(failed)?.dev();
@@ -82,14 +82,14 @@ fn identify(pid: libc::pid_t, file: &OwnedFd) -> Result<FileIdentity, JailError>
     Ok(found)
 }
 
-fn parse(fdinfo: &str, mounts: &str) -> Option<FileIdentity> {
+fn parse(fdinfo: &str, mounts: impl AsRef<[u8]>) -> Option<FileIdentity> {
     let field = |name: &str| {
         let line = fdinfo.lines().find_map(|line| line.strip_prefix(name));
         line.map(str::trim)
     };
     let inode = field("ino:")?.parse().ok()?;
     let id: u64 = field("mnt_id:")?.parse().ok()?;
-    let mut mounts = mountinfo::lines(mounts.as_bytes());
+    let mut mounts = mountinfo::lines(mounts.as_ref());
     let mount = mounts.find(|mount| mount.id == id)?;
     Some(FileIdentity {
         device: mount.device,
