@@ -14,9 +14,7 @@ use super::act::{Object, ReportedAct, is_asked_in_passing, kind_name};
 use super::clock::Clock;
 use super::errno::errno_name;
 use super::met::FailedAtLimits;
-use super::model::{
-    Actor, FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation,
-};
+use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
 use super::own_servers::OwnServers;
 use super::peers::AskedNames;
@@ -54,8 +52,6 @@ pub struct Aggregator {
     servers: OwnServers,
     speakers: Speakers,
     ordering: Ordering,
-    /// Of the last event, when it is one of a program that a rule speaks of: who asked for it.
-    asker: Option<Actor>,
     symlinks: Symlinks,
     failed: FailedAtLimits,
     tallies: BTreeMap<usize, Tally>,
@@ -141,7 +137,6 @@ impl Aggregator {
             symlinks: Symlinks::default(),
             failed: FailedAtLimits::default(),
             tallies: BTreeMap::new(),
-            asker: None,
             seen: BTreeMap::new(),
             events: 0,
             next_seq: 0,
@@ -159,7 +154,6 @@ impl Aggregator {
         self.events += 1;
         self.next_seq = self.next_seq.max(event.seq + 1);
         let before = self.processes.program(&event.task);
-        self.asker = event.decision.and_then(|_| self.processes.asker(event));
         let process = self.processes.observe(event);
         self.acting = process;
         self.speakers.note(event, process);
@@ -324,13 +318,10 @@ impl Aggregator {
             is_prepared: weight == Weight::Preparation,
             process: (process, event.task.pid),
         };
-        let asker = &self.asker;
         let first = |key: &ViolationKey| Violation {
             time: self.clock.date(event.time_ns),
             count: 1 + event.repeated,
-            process: asker
-                .clone()
-                .unwrap_or_else(|| self.processes.actor(process, &event.task)),
+            process: self.processes.who(process, &event.task),
             advice: match self.attribution.shares_network() {
                 true => advice::for_rule_alone(&self.profile, rule, act),
                 false => advice::for_rule(&self.profile, rule, act),

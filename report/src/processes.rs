@@ -19,6 +19,8 @@ pub struct Processes {
     /// The newest image of each host process id.
     newest: BTreeMap<u32, usize>,
     omitted: u64,
+    /// Of the event taken in last, when it is the start of a program that a rule speaks of: who asked for it.
+    asker: Option<Actor>,
 }
 
 /// A process that was there before anybody watched, as /proc tells of it.
@@ -103,6 +105,7 @@ struct Image {
 impl Processes {
     /// Takes in one event and says which row its process has now, unless the list is full.
     pub fn observe(&mut self, event: &Event) -> Option<usize> {
+        self.asker = self.asker(event);
         let actor = self.row_of(&event.task, event.time_ns);
         match &event.kind {
             Kind::Exec { .. } => {
@@ -183,9 +186,15 @@ impl Processes {
         }
     }
 
-    /// The process that asked for a program, as it was before it became that one; `None` for another event, and where it is not known.
-    pub fn asker(&self, event: &Event) -> Option<Actor> {
-        let Kind::Exec { .. } = event.kind else {
+    /// The process that does what the event taken in last tells of: of the start of a program, who asked for it, as it was before.
+    pub fn who(&self, index: Option<usize>, task: &Task) -> Actor {
+        let asker = self.asker.clone();
+        asker.unwrap_or_else(|| self.actor(index, task))
+    }
+
+    /// The process that asks for a program, before it becomes that one; `None` for another event, and where it is not known.
+    fn asker(&self, event: &Event) -> Option<Actor> {
+        let (Kind::Exec { .. }, Some(_)) = (&event.kind, event.decision) else {
             return None;
         };
         let index = self.newest.get(&event.task.pid).copied()?;
@@ -383,6 +392,7 @@ pub fn exit(status: i32) -> Exit {
 mod tests {
     use super::super::fixture::{Story, clock, exec, fork, opened, task};
     use super::*;
+    use turnkey_policy::RuleAction;
 
     fn rows(story: &Story) -> Vec<Process> {
         let mut processes = Processes::default();
@@ -466,14 +476,15 @@ mod tests {
     fn who_asks_for_a_program_is_who_it_was_before() {
         let mut story = Story::command(&["sh"]);
         story.push(2, fork(3));
-        story.push(3, exec(&["harmless"]));
+        story.decided(3, exec(&["harmless"]), 0, RuleAction::Kill);
+        story.push(3, opened("/usr/lib/x"));
         let mut processes = Processes::default();
-        let mut askers = Vec::new();
-        for event in &story.events {
-            askers.extend(processes.asker(event).map(|asker| (asker.pid, asker.argv)));
-            processes.observe(event);
-        }
-        assert_eq!(askers, [(3, vec!["sh".to_owned()])]);
+        let mut words = |event: &Event| {
+            let row = processes.observe(event);
+            processes.who(row, &event.task).argv.join(" ")
+        };
+        let all: Vec<String> = story.events.iter().map(&mut words).collect();
+        assert_eq!(all[all.len() - 2..], ["sh", "harmless"]);
     }
 
     #[test]

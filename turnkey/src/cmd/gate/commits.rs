@@ -41,7 +41,7 @@ pub enum FileKind {
     Symlink,
     /// A commit of another repository.
     Submodule,
-    /// What the base has and the head has not.
+    /// A file of the base that the head has not.
     Deleted,
 }
 
