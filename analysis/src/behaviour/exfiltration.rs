@@ -3,8 +3,7 @@
 //!
 //! Or, at the end, a sinkhole has taken something in which a secret was recognised.
 //!
-//! Reading is what counts: a secret that could not be opened cannot leave. What the run made itself is no secret of anybody's. Where a
-//! profile gives the jail a network of its own, what is said there leaves it by no address.
+//! Reading is what counts: a secret that could not be opened cannot leave. What the run made itself is no secret of anybody's.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use turnkey_policy::Behaviour;
 use super::act::{ObservedAct, Operation};
 use super::process_state::ProcessState;
 use super::{Detector, End, SPOKE, Sighting, Step};
-use turnkey_facts::Address;
+use turnkey_facts::{Address, Kind, NetworkAct};
 
 /// Addresses that are remembered.
 const REMEMBERED: usize = 256;
@@ -52,7 +51,7 @@ impl Detector for Exfiltration {
                 let Some(read) = &self.read else {
                     return;
                 };
-                let own = state.leads_to_itself(*address) || *done && state.is_own(*address);
+                let own = is_order(&act.event.kind) || *done && state.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
                     let spoke = Step::by_outcome(act, SPOKE, &[address.to_string().as_bytes()]);
                     let steps = vec![read.clone(), spoke];
@@ -69,4 +68,18 @@ impl Detector for Exfiltration {
             tell(Sighting::new(Behaviour::Exfiltration, steps));
         }
     }
+}
+
+/// True for a datagram socket that is connected to any address, which says nothing to anybody: the C library puts that one in order so.
+fn is_order(kind: &Kind) -> bool {
+    const DATAGRAM: u32 = 2;
+    matches!(
+        kind,
+        Kind::Network {
+            act: NetworkAct::Connect,
+            address: Address::Inet(any),
+            socket_type: DATAGRAM,
+            ..
+        } if any.ip().is_unspecified()
+    )
 }

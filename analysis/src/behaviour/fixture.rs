@@ -258,6 +258,18 @@ impl Story {
         self.network(pid, address, 0)
     }
 
+    /// Connects a datagram socket to any address, as getaddrinfo(3) does for who is to wait there.
+    pub fn orders_any_address(&mut self, pid: u32) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Connect,
+            address: Address::Inet("[::]:8000".parse().expect("an address and a port")),
+            socket_type: 2,
+            socket: 0,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
     /// Waits for connections at a port of its own.
     pub fn serves(&mut self, pid: u32) -> &mut Self {
         let kind = Kind::Network {

@@ -64,8 +64,6 @@ pub struct ProcessState {
     places: PathClasses,
     /// Loopback leads nowhere but to the jail itself.
     own_loopback: bool,
-    /// The jail was given a loopback, or more that is no network of others.
-    has_loopback: bool,
     /// True when a process of the jail waits for connections, or could.
     serves: bool,
     /// The numbers in the jail of processes that were forked.
@@ -80,7 +78,6 @@ impl ProcessState {
                 network,
                 NetworkMode::None | NetworkMode::Loopback | NetworkMode::Sinkhole
             ),
-            has_loopback: matches!(network, NetworkMode::Loopback | NetworkMode::Sinkhole),
             ..Self::default()
         }
     }
@@ -95,12 +92,6 @@ impl ProcessState {
     /// somebody else was meant, who is out of reach.
     pub fn is_own(&self, address: SocketAddr) -> bool {
         self.serves && self.own_loopback && address.ip().to_canonical().is_loopback()
-    }
-
-    /// True for an address that means the jail itself in a network that it was given, whether it answers there or not: the loopback, and any
-    /// address.
-    pub fn leads_to_itself(&self, address: SocketAddr) -> bool {
-        self.has_loopback && turnkey_policy::address::is_own(address.ip())
     }
 
     /// The facts known of the process that acts.

@@ -343,12 +343,14 @@ fn a_file_that_gets_such_a_name_through_a_symlink_is_killed_for_where_only_argum
 
 #[test]
 fn m37_a_directory_gets_no_guarded_name_by_whatever_path() {
-    let control = Run::new().option("--mode observe");
+    // Somebody's settings lie there, so that what lies beside them may be somebody's, too.
+    let run = || Run::new().file("dots/.profile", "");
+    let control = run().option("--mode observe");
     let control = control.python(&by_long_names(&A_DIRECTORY_BY_LONG_NAMES));
     let went = control.stdout.lines().count();
     control.expect(went == A_DIRECTORY_BY_LONG_NAMES.len(), "the control");
     for way in A_DIRECTORY_BY_LONG_NAMES {
-        let ran = Run::new().python(&by_long_names(&[way]));
+        let ran = run().python(&by_long_names(&[way]));
         ran.expect_code(121);
         ran.expect(ran.stdout.is_empty(), way);
         ran.expect(!ran.violations().is_empty(), "it is told");
