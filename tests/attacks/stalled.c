@@ -101,8 +101,8 @@ static void put(const char *path, const char *text) {
 
 /* Mounts it in namespaces of its own; the path of the mount. */
 static char *mounted(const char *node) {
-    static char place[] = "/tmp/stalled.XXXXXX", files[64];
-    char text[128];
+    static char place[100], files[128];
+    char text[300];
     int user = getuid(), group = getgid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) die("unshare");
     device = open(node, O_RDWR);
@@ -112,6 +112,8 @@ static char *mounted(const char *node) {
     put("/proc/self/uid_map", text);
     snprintf(text, sizeof text, "0 %d 1", group);
     put("/proc/self/gid_map", text);
+    if (!getcwd(place, sizeof place - 16)) die("getcwd");
+    strcat(place, "/stalled.XXXXXX");
     if (mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) || !mkdtemp(place) || mount("t", place, "tmpfs", 0, 0)) die("a place");
     snprintf(files, sizeof files, "%s/f", place);
     snprintf(text, sizeof text, "fd=%d,rootmode=40000,user_id=0,group_id=0", device);
@@ -127,7 +129,7 @@ static char *mounted(const char *node) {
 
 /* Makes an overlay over it the root of these namespaces. */
 static void be_root(const char *files) {
-    char over[64], lower[64], text[256];
+    char over[160], lower[160], text[400];
     snprintf(over, sizeof over, "%s/../o", files);
     snprintf(lower, sizeof lower, "%s/../l", files);
     snprintf(text, sizeof text, "lowerdir=%s:%s", files, lower);
@@ -201,7 +203,7 @@ static int taken(int pair) {
 
 /* Passes files on, and writes to each when it is asked to: not closed here, they are not written here. */
 static void lend(int pair, int count, const char *files) {
-    char path[80], word;
+    char path[160], word;
     for (int number = 0; number < count; number++) {
         snprintf(path, sizeof path, "%s/x%d", files, number);
         int file = open(path, O_WRONLY), lent = open(path, O_WRONLY);
@@ -226,6 +228,7 @@ static void queue_dirty(const char *name, int count, int pair) {
         close(line);
         usleep(2000);
     }
+    printf("queued\n");
     while (!shared->asked) usleep(1000);
     printf("the control: nobody takes what was written\n");
 }

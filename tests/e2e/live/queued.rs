@@ -74,7 +74,12 @@ fn files_that_nobody_takes_the_changes_of_stop_no_run() {
     network_of_its_own();
     let mut waiting = Waiting::start(Run::new(), "read x; read x");
     let name = names().pop().expect("the run can be followed");
-    let attack = StallingUser::start(NOBODY, "dirty", &format!("@{name}"), 70);
+    let maker = Pid::from_raw(waiting.maker());
+    let go_on = || kill(maker, Signal::SIGCONT).expect("a test runs as root");
+    // So that all of it is queued before anything is closed.
+    kill(maker, Signal::SIGSTOP).expect("a test runs as root");
+    let way = ("dirty", &*format!("@{name}"), 70);
+    let attack = StallingUser::start_and(NOBODY, way, go_on);
     let began = Instant::now();
     waiting.go_on();
     let report = waiting.end();
