@@ -39,8 +39,12 @@ fn each_of_several_watchers_tells_all_and_names_the_others() {
     let same = Attached::to(&["--cgroup", &name], &observe);
     let mut others = Others::start(&below);
     assert_ne!(others.ask("read /etc/shadow"), "");
+    // The one above lives on: who has ended is not named any more by one that came before it, and looks for it at its own end.
+    let above = Others::start(&group.path);
     assert_eq!(others.end(), None);
-    let [inner, outer, same] = [inner, outer, same].map(|attached| attached.end().1);
+    let [inner, same] = [inner, same].map(|attached| attached.end().1);
+    assert_eq!(above.end(), None);
+    let outer = outer.end().1;
     for report in [&inner, &outer, &same] {
         assert_eq!(broken(report), ["credential-file"], "{report}");
         assert!(is_whole(report), "{report}");
