@@ -3,10 +3,16 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use turnkey_expectations::expected;
 use turnkey_tests::{
     Run, SERVED, Service, StallingUser, binary_for_everybody, eventually, hand_over, open_to_all,
     scratch,
 };
+
+expected!(
+    not_on[ORDINARY_6_12],
+    "its kernel panics when a task is held for two minutes, which they were there; why it takes so long there is not known"
+);
 
 const SOON: Duration = Duration::from_secs(10);
 
