@@ -93,6 +93,32 @@ fn decoded(text: &Value) -> Vec<u8> {
     output.expect("python3 is here").stdout
 }
 
+#[test]
+fn a_report_is_not_written_over_the_secret_of_webhooks() {
+    let receiver = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback is up");
+    let address = receiver.local_addr().expect("it is bound");
+    let (place, work) = (scratch(), scratch());
+    let secret = place.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef0123456789abcdef").expect("it can be written");
+    let own = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&secret, own).expect("it is the test's own");
+    let mut command = Command::new(binary());
+    let line = format!(
+        "run --unmonitored --to webhook:http://{address}/ --webhook-secret-file secret --report secret --workdir"
+    );
+    command.current_dir(place.path()).args(line.split(' '));
+    let done = command.arg(work.path()).args(["--", "true"]).output();
+    let done = done.expect("turnkey can be started");
+    assert_eq!(done.status.code(), Some(125), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains("is the secret of webhooks, which would be written over"),
+        "{said}"
+    );
+    let kept = std::fs::read(&secret).expect("it is there");
+    assert_eq!(kept, b"0123456789abcdef0123456789abcdef");
+}
+
 /// A command that reads a file writes nothing over it.
 #[test]
 fn no_output_is_written_over_what_is_read() {

@@ -189,10 +189,14 @@ impl RunOutputs {
         }
     }
 
-    /// Makes sure that a program cannot write its own next profile, nor the evidence against it, and that no output is written over a profile.
+    /// Makes sure that a program cannot write its own next profile, nor the evidence against it, and that no output is written over a profile
+    /// or the secret of webhooks.
     pub fn require_unreachable(&self, policy: &Policy) -> anyhow::Result<()> {
-        let inputs = policy.files.iter().map(|file| ("the profile", &**file));
-        let inputs: Vec<(&'static str, &Path)> = inputs.collect();
+        let profiles = policy.files.iter().map(|file| ("the profile", &**file));
+        let secrets = self.sinks.iter().filter_map(FoundSink::secret);
+        let secrets = secrets.filter_map(WebhookSecret::file);
+        let secrets = secrets.map(|file| ("the secret of webhooks", file));
+        let inputs: Vec<(&'static str, &Path)> = profiles.chain(secrets).collect();
         // Only a learned profile may be one that it goes on from.
         let is_learned = |output: &CallerOutput| {
             let learned = self.profile.as_ref();
