@@ -3,8 +3,9 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
 
-use turnkey_tests::{SERVED, Service};
+use turnkey_tests::{Run, SERVED, Service};
 
 mod activated;
 mod again;
@@ -49,6 +50,19 @@ fn has_connected(client: &Child) -> bool {
         .flatten()
         .filter_map(|entry| std::fs::read_link(entry.path()).ok());
     links.any(|link| link.to_string_lossy().contains("signalfd"))
+}
+
+/// The longest time that a run of another user's may take, whatever is done to the service.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Makes a run of another user's.
+fn serves_others(service: &Service) {
+    let began = Instant::now();
+    let run = Run::new().option("--quiet --service");
+    let mut command = run.command(&["true"]);
+    command.env("TURNKEY_SOCKET_DIR", service.directory());
+    assert!(command.status().expect("turnkey can be started").success());
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
 const ATTACK: &str = include_str!("../attacks/service.py");

@@ -3,14 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
-use turnkey_tests::{Run, SERVED, Service, eventually, hand_over, open_to_all, scratch};
+use turnkey_tests::{SERVED, Service, eventually, hand_over, open_to_all, scratch};
 
-use super::{ATTACK, as_served};
-
-const SOON: Duration = Duration::from_secs(10);
+use super::{ATTACK, SOON, as_served, serves_others};
 
 /// A caller that says `ready` when it has done what is to stop the service, and stays.
 fn caller(service: &Service, place: &Path, program: &str) -> Child {
@@ -31,16 +29,6 @@ fn caller(service: &Service, place: &Path, program: &str) -> Child {
     let said: Vec<_> = lines.take_while(|line| line != "ready").collect();
     assert!(said.iter().all(|line| line.len() < 20), "{said:?}");
     child
-}
-
-/// A run of another user's.
-fn serves_others(service: &Service) {
-    let began = Instant::now();
-    let run = Run::new().option("--quiet --service");
-    let mut command = run.command(&["true"]);
-    command.env("TURNKEY_SOCKET_DIR", service.directory());
-    assert!(command.status().expect("turnkey can be started").success());
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
 fn stops_nobody(config: &str, program: &str) {

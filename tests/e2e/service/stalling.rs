@@ -1,29 +1,18 @@
 //! Callers that have the listener wait for a file system of their own, which no signal ends: FUSE, in namespaces of the caller's.
 
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::Signal;
 use turnkey_expectations::expected;
 use turnkey_tests::{
-    Run, SERVED, Service, StallingUser, binary_for_everybody, eventually, hand_over, open_to_all,
+    SERVED, Service, StallingUser, binary_for_everybody, eventually, hand_over, open_to_all,
     scratch,
 };
+
+use super::serves_others;
 
 expected!(
     not_on[ORDINARY_6_12],
     "its kernel panics when a task is held for two minutes, which they were there; why it takes so long there is not known"
 );
-
-const SOON: Duration = Duration::from_secs(10);
-
-fn serves_others(service: &Service) {
-    let began = Instant::now();
-    let run = Run::new().option("--quiet --service");
-    let mut command = run.command(&["true"]);
-    command.env("TURNKEY_SOCKET_DIR", service.directory());
-    assert!(command.status().expect("turnkey can be started").success());
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-}
 
 fn socket(service: &Service) -> String {
     let socket = service.directory().join("turnkey.fd.sock");
