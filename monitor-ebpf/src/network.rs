@@ -129,21 +129,21 @@ impl Internet {
             ip: self.ip.map(|word| verifier::apart(u64::from(word)) as u32),
             ..self
         };
+        let is_stream = copy.socket_type == SOCK_STREAM;
         let is_own = jail.network() == network::NONE
             && copy.is_loopback().is_true()
             && is_of_the_jail(jail, read::own_network(context));
         // A server at every address of such a namespace is one at its loopback.
         let is_heard = is_own
             && (on_of(what) == on::BIND
-                || read::has_receiver(context, copy.socket_type == SOCK_STREAM, copy.tuple()));
+                || read::has_receiver(context, is_stream, copy.tuple())
+                || what == act::CONNECT && is_stream && copy.is_where(read::bound(context)));
         self.is_heard = Bit::settled(is_heard);
         // Of other calls the verifier is to know that they are not.
         if what == act::CONNECT {
             // An address of another family the kernel refuses as such, behind this hook: tcp_v4_connect() of net/ipv4/tcp_ipv4.c.
-            let is_unheard = is_own
-                && !is_heard
-                && copy.socket_type == SOCK_STREAM
-                && read::family_asked(context) == copy.family;
+            let is_unheard =
+                is_own && !is_heard && is_stream && read::family_asked(context) == copy.family;
             self.is_unheard = Bit::settled(is_unheard);
         }
         self
@@ -170,6 +170,22 @@ impl Internet {
         } else {
             ([0, 0, 0, 0, 0, 0, 0, LOOPBACK_V6, self.port << 16], 36)
         }
+    }
+
+    /// True when a socket bound there meets itself at this loopback address: two that ask for each other are connected, and one
+    /// can be both. RFC 9293, section 3.5.
+    #[inline(always)]
+    fn is_where(self, (v4, v6, port): (u32, u32, u32)) -> bool {
+        let [_, _, third, last] = self.ip;
+        let is_v4 = third != 0;
+        let (bound, loopback) = if is_v4 {
+            (v4, LOOPBACK_V4)
+        } else {
+            (v6, LOOPBACK_V6)
+        };
+        let asked = if last == 0 { loopback } else { last };
+        port == u32::from(u16::from_be(self.port as u16))
+            && (bound == asked || bound == 0 && asked == loopback)
     }
 
     /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. No
@@ -350,6 +366,15 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     }
 }
 
+/// [`argument`] of a call that names an address, with as much of it as is looked at.
+#[inline(always)]
+fn named(call: u8, regs: u64) -> Option<(u64, u32)> {
+    let (address, length) = argument(call, regs);
+    let most = ADDRESS as u32;
+    let length = if length > most { most } else { length };
+    (address != 0 && length != 0).then_some((address, length))
+}
+
 const SENDMMSG: i32 = 307;
 
 /// True when the filter refused a send that asked for urgent data, as it does whatever address is named. The finding
@@ -414,14 +439,8 @@ fn leave_inline(
     (regs, result): (u64, i64),
     mut verdict: Verdict,
 ) {
-    let (address, length) = argument(call, regs);
-    if address == 0 || length == 0 {
+    let Some((address, length)) = named(call, regs) else {
         return;
-    }
-    let length = if length > ADDRESS as u32 {
-        ADDRESS as u32
-    } else {
-        length
     };
     let readable = read::user_bytes(scratch, address, length);
     let errno = if result < 0 { -result as u32 } else { 0 };
@@ -460,16 +479,10 @@ global!(global_decide_bound(scratch, *jail) {
 /// [`decide_bound`], inlined into its global function.
 #[inline(always)]
 fn decide_bound_inline(scratch: &mut Scratch, jail: JailCell, regs: u64) -> Verdict {
-    let (address, length) = argument(class::BIND, regs);
-    if address == 0 || length == 0 {
+    let Some(address) = named(class::BIND, regs) else {
         return Verdict::NONE;
-    }
-    let length = if length > ADDRESS as u32 {
-        ADDRESS as u32
-    } else {
-        length
     };
-    decide_socket_file(scratch, jail, (address, length))
+    decide_socket_file(scratch, jail, address)
 }
 
 /// The rules' verdict on the file that a Unix socket makes where it is bound, which is writing to it. An abstract name

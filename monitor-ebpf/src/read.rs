@@ -50,7 +50,7 @@ pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 pub use socket::{
-    Tuple, family_asked, has_receiver, mark, network_of, number_of, own_network, socket,
+    Tuple, bound, family_asked, has_receiver, mark, network_of, number_of, own_network, socket,
     socket_address4, socket_address6,
 };
 

@@ -265,6 +265,42 @@ for attempt in (lambda: socket.create_connection(('127.0.0.1', port)),
     ran.expect(told, "the attempts are told");
 }
 
+/// Sockets that connect to an address at the port that they are bound to, and whether they have met themselves there.
+const ITSELF: &str = "import socket
+def meets(bound, asked, family=socket.AF_INET6):
+    with socket.socket(family) as one:
+        one.bind((bound, 0))
+        try:
+            one.connect((asked, one.getsockname()[1]))
+            return one.getpeername() == one.getsockname()
+        except OSError as e:
+            return e.errno
+v4 = socket.AF_INET
+print(meets('127.0.0.1', '127.0.0.1', v4), meets('0.0.0.0', '127.0.0.1', v4), meets('127.0.0.1', '0.0.0.0', v4), meets('127.0.0.9', '127.0.0.9', v4))
+print(meets('::ffff:127.0.0.1', '::ffff:127.0.0.1'), meets('::', '::ffff:127.0.0.1'), meets('::1', '::1'), meets('::', '::'))
+print(meets('127.0.0.2', '127.0.0.1', v4), meets('0.0.0.0', '127.0.0.9', v4), meets('127.0.0.1', '127.0.0.2', v4))";
+
+#[test]
+fn a_socket_that_meets_itself_is_told_as_connected() {
+    let meetings = "True True True True\nTrue True True True\n";
+    let ran = Run::new().python(ITSELF);
+    let said = format!("{meetings}111 111 111\n");
+    ran.expect(
+        ran.stdout == said,
+        "of each socket, what the kernel says of it",
+    );
+    let attempts = ran.list("/network_attempts").iter();
+    let refused = attempts.filter(|attempt| attempt["errno"] == "ECONNREFUSED");
+    ran.expect(
+        refused.count() == 3,
+        "those that did not meet themselves are told as refused",
+    );
+    let alone = ITSELF.lines().filter(|line| !line.contains("127.0.0.2"));
+    let ran = Run::new().python(&alone.collect::<Vec<_>>().join("\n"));
+    ran.expect(ran.stdout == meetings, "the others alone");
+    ran.expect(ran.report["risk_score"] == 0, "are held against nobody");
+}
+
 #[test]
 pub fn j35_other_socket_families_do_not_exist() {
     let program = "import socket

@@ -94,6 +94,23 @@ pub fn family_asked(address: *mut bpf_sock_addr) -> u32 {
     unsafe { (*address).user_family }
 }
 
+/// Where the calling socket is bound: its IPv4 address and the last word of its IPv6 address in network byte order, and
+/// its port in host byte order; each is 0 where it is not.
+#[inline(always)]
+pub fn bound(address: *mut bpf_sock_addr) -> (u32, u32, u32) {
+    // SAFETY: the context is the kernel's, and the verifier knows its socket for one. It allows no load at a computed place in it,
+    // which the compiler would make of the choice between two.
+    unsafe {
+        let own = (*address).__bindgen_anon_1.sk;
+        let [v4, v6, port] = [
+            &raw const (*own).src_ip4,
+            &raw const (*own).src_ip6[3],
+            &raw const (*own).src_port,
+        ];
+        (v4.read_volatile(), v6.read_volatile(), port.read_volatile())
+    }
+}
+
 /// True when a socket of the calling socket's own network namespace takes what is sent to the first `size` bytes of
 /// `tuple`: 12 of IPv4, 36 of IPv6. bpf-helpers(7), bpf_sk_lookup_tcp and bpf_sk_lookup_udp.
 #[inline(always)]
