@@ -204,7 +204,7 @@ fn is_attempt(result: i64) -> bool {
 /// The verdict that a hook left for the end of the call; what it only let be told stays that, whatever the rule would
 /// have done to another act.
 #[inline(always)]
-fn left_by_hook(scratch: &mut Scratch, table: &Table) -> Verdict {
+pub fn left_by_hook(scratch: &mut Scratch, table: &Table) -> Verdict {
     let (rule, acts) = read::noticed(scratch);
     let verdict = automaton::verdict(table, rule);
     let verdict = if acts { verdict } else { verdict.told() };

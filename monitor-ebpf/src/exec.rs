@@ -1,13 +1,14 @@
 //! execve(2), execveat(2), and the images that they start.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{Actor, PATH, Record, column, flag, kind, started};
+use turnkey_abi::{Actor, PATH, Record, action, column, flag, kind, magic, started};
 
 use crate::actor;
 use crate::automaton::{self, Verdict};
+use crate::change;
 use crate::code;
 use crate::emit::{self, Current};
-use crate::open::{decide_argument, decide_file};
+use crate::open::{self, decide_argument, decide_file};
 use crate::path::{self, Resolved};
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
@@ -113,7 +114,10 @@ fn leave_inline(
     if result >= 0 {
         return;
     }
-    let (length, mut verdict) = decide(scratch, jail, who.task, arguments(call, regs));
+    let left =
+        emit::table(jail).map_or(Verdict::NONE, |table| change::left_by_hook(scratch, table));
+    let (length, verdict) = decide(scratch, jail, who.task, arguments(call, regs));
+    let mut verdict = verdict.or(left);
     if jail.started().get() == started::NOT {
         verdict = Verdict::NONE;
     }
@@ -152,20 +156,28 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
     if length == UNREADABLE || !base.is_whole() {
         by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
     }
-    emit::begin(&mut scratch.record, kind::EXEC, who);
-    emit::note_raw(&mut scratch.record, jail, length);
     // The kernel gives the interpreter's name a place of its own.
     let interpreter: u64 = read::kernel(binprm + u64::from(offset!(binprm_interp)));
-    if interpreter != filename {
+    let is_script = interpreter != filename;
+    if is_script {
+        by_name = by_name.or(decide_listed(scratch, jail, who.task, length));
+    }
+    emit::begin(&mut scratch.record, kind::EXEC, who);
+    emit::note_raw(&mut scratch.record, jail, length);
+    if is_script {
         scratch.record.flags |= flag::SCRIPT;
     }
-    let traits = (interpreter != filename, before.steady || first);
+    let traits = (is_script, before.steady || first);
     let script = actor::script(scratch, jail, who.task, traits, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
     emit::describe_file(scratch, file);
     let resolved = emit::resolve_file(scratch, file);
     emit::attach_path(scratch, jail, resolved);
-    let mut verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    let mut verdict = verdict.or(left_by_entry(scratch, jail, thread));
+    if jail.is_marked() {
+        read::forget_mark(thread);
+    }
     if first {
         verdict = Verdict::NONE;
     }
@@ -204,10 +216,28 @@ fn note_anew(record: &mut Record, task: u64, file: u64) {
     }
 }
 
+/// The rules' verdict on a script that was asked for by a link of the kernel's in /proc, where [`entry_hook`] is not asked. By a
+/// descriptor of the process's own it is the file that the interpreter is about to open by that; any other link may lead to any file.
+#[inline(always)]
+fn decide_listed(scratch: &mut Scratch, jail: JailCell, task: u64, length: u32) -> Verdict {
+    scratch.cursor.own = 0;
+    open::state_of_argument(scratch, jail, (AT_FDCWD, length));
+    if scratch.cursor.magic == magic::NONE {
+        return Verdict::NONE;
+    }
+    let descriptor = read::descriptor_in_proc(scratch);
+    let file = path::file_of(task, descriptor);
+    let mut resolved = Resolved::UNKNOWN;
+    if path::has_path(file) {
+        resolved = emit::resolve_file(scratch, file);
+    }
+    decide_file(scratch, jail, resolved, column::EXEC)
+}
+
 /// As [`replaced`], where that can be left out: decides, and leaves the telling to it but for what
 /// kills. The name is that of the trace event, the file that of the new memory.
 #[inline(always)]
-pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64) {
+pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, filename): (u32, u64)) {
     let before = actor::before(scratch, jail, who.task, 0);
     let memory: u64 = read::kernel(who.task + u64::from(offset!(task_mm)));
     let file: u64 = read::kernel(memory + u64::from(offset!(mm_exe_file)));
@@ -225,6 +255,7 @@ pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64)
     }
     let resolved = emit::resolve_file(scratch, file);
     let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    let verdict = verdict.or(left_by_entry(scratch, jail, thread));
     becomes(scratch, jail, who.task, resolved, before);
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -264,6 +295,45 @@ fn attach_arguments(scratch: &mut Scratch, task: u64) {
     }
 }
 
+/// Before a program, a script or an interpreter is loaded, where nobody heeds an answer: leaves what the rules say of the
+/// file for the end of the call. Once the interpreter is loaded, nothing tells which file the script was.
+#[inline(always)]
+pub fn entry_hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) {
+    if jail.started().get() == started::NOT {
+        return;
+    }
+    let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
+    let resolved = emit::resolve_file(scratch, file);
+    let verdict = decide_file(scratch, jail, resolved, column::EXEC);
+    leave_for_end(scratch, jail, who, verdict);
+}
+
+/// Leaves a verdict for the end of the call, if there is no stronger one: the kernel asks about the script first, and then about each
+/// interpreter.
+#[inline(always)]
+fn leave_for_end(scratch: &mut Scratch, jail: JailCell, who: Current, verdict: Verdict) {
+    let verdict = verdict.or(left_by_entry(scratch, jail, who.thread));
+    if verdict.action >= action::LOG {
+        let left = (verdict.rule, verdict.refuses());
+        emit::left(jail, read::notice(jail, who.thread, left));
+    }
+}
+
+/// The verdict that a hook left of the exec that a thread has asked for.
+#[inline(always)]
+fn left_by_entry(scratch: &mut Scratch, jail: JailCell, thread: u32) -> Verdict {
+    let Some(table) = emit::table(jail) else {
+        return Verdict::NONE;
+    };
+    if jail.is_marked() {
+        let nr = read::number(read::current_registers());
+        scratch.cursor.marked = read::mark_of(thread, nr).rest();
+    } else {
+        scratch.cursor.marked = 0;
+    }
+    change::left_by_hook(scratch, table)
+}
+
 /// Before a program, a script or an interpreter is loaded: `false` refuses. The command's own start
 /// is never matched.
 #[inline(always)]
@@ -279,6 +349,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) ->
     let resolved = emit::resolve_file(scratch, file);
     let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
     if !verdict.refuses() {
+        leave_for_end(scratch, jail, who, verdict);
         return true;
     }
     if verdict.kills() {

@@ -47,7 +47,8 @@ fn judged(context: &TracePointContext) -> Option<i32> {
     let place = read::event::<u32>(context, FIRST) & 0xffff;
     let filename = read::event_text(context, place);
     let scratch = emit::scratch(jail, program::JUDGE)?;
-    exec::judge(scratch, jail, emit::current(), filename);
+    let thread = read::event::<u32>(context, SECOND);
+    exec::judge(scratch, jail, emit::current(), (thread, filename));
     None
 }
 

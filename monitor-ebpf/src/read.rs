@@ -45,7 +45,9 @@ pub use field::{
 };
 pub use jail::JailCell;
 use jail::fetch_add;
-pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, noticed, take_mark};
+pub use mark::{
+    forget_mark, is_address_told, mark_address, mark_of, mark_told, notice, noticed, take_mark,
+};
 pub use rings::{send, send_value};
 pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};

@@ -151,6 +151,12 @@ const ENTRIES: &[Hook] = changes!("entry_" Entry);
 /// The same where BPF LSM asks.
 const MODULE_CHANGES: &[Hook] = changes!("lsm_" Module);
 
+/// The hooks that are asked so on the tracepoint tier alone.
+const EXECUTED: &[Hook] = hooks! {
+    "entry_" Entry:
+    bprm_check Need::Columns(&[column::EXEC]),
+};
+
 /// The hooks that are asked so on either tier: no rule can deny what they decide on.
 const TOLD: &[Hook] = hooks! {
     "entry_" Entry:
@@ -162,14 +168,14 @@ pub(crate) const MOST_HOOKS: u32 = 64;
 const _: () = {
     let told = TOLD.len();
     assert!(MODULES.len() + MODULE_CHANGES.len() + told <= MOST_HOOKS as usize);
-    assert!(ENTRIES.len() + told <= MOST_HOOKS as usize);
+    assert!(ENTRIES.len() + EXECUTED.len() + told <= MOST_HOOKS as usize);
 };
 
 /// Every hook of a tier.
 fn hooks_of(tier: Tier) -> impl Iterator<Item = &'static Hook> {
     let own: [&[Hook]; 3] = match tier {
         Tier::Lsm => [MODULES, MODULE_CHANGES, TOLD],
-        Tier::Tracepoint => [ENTRIES, TOLD, &[]],
+        Tier::Tracepoint => [ENTRIES, EXECUTED, TOLD],
     };
     own.into_iter().flatten()
 }

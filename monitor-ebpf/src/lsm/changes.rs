@@ -13,6 +13,7 @@ use turnkey_abi::syscalls::{class, on};
 use super::ask_with;
 use crate::change::{Act, Link, column_of, hook, make_hook};
 use crate::class_of;
+use crate::exec;
 use crate::mounts;
 use crate::path::{self, Place};
 use crate::read;
@@ -336,6 +337,17 @@ on_both_tiers!(
     "security_path_symlink",
     entry_path_symlink
 );
+
+// int security_bprm_check(struct linux_binprm *bprm): where BPF LSM asks, it has a program of its own, whose answer is heeded.
+#[fentry(function = "security_bprm_check")]
+fn entry_bprm_check(context: FEntryContext) -> i32 {
+    let binprm = context.word(0);
+    let _ = ask_with(|scratch, jail, who| {
+        exec::entry_hook(scratch, jail, who, binprm);
+        true
+    });
+    0
+}
 
 /// True in a call that changes a file's times, which is one of several that set attributes of an inode.
 #[inline(always)]

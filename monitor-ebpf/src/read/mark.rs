@@ -81,13 +81,17 @@ fn keep(jail: JailCell, thread: u32, what: u64) -> bool {
 /// Takes the mark that was left for the end of this call away; asked once.
 #[inline(always)]
 pub fn take_mark(thread: u32, nr: i32) -> Mark {
+    let mark = mark_of(thread, nr);
+    forget_mark(thread);
+    mark
+}
+
+/// The mark that was left for the end of this call, which stays.
+#[inline(always)]
+pub fn mark_of(thread: u32, nr: i32) -> Mark {
     // SAFETY: the value is one word, which is read at once, and only the thread itself, which is here, writes
     // or removes it.
-    let Some(mark) = (unsafe { maps::MARKS.get(&thread) }) else {
-        return Mark(0);
-    };
-    let mark = *mark;
-    forget_mark(thread);
+    let mark = unsafe { maps::MARKS.get(&thread) }.map_or(0, |mark| *mark);
     if mark as u32 == nr as u32 {
         Mark(mark)
     } else {

@@ -245,6 +245,127 @@ fn m12_a_script_is_seen_by_whatever_route_it_reaches_its_interpreter() {
     }
 }
 
+/// What answers for a script where arguments are all that is known.
+#[derive(Clone, Copy, PartialEq)]
+enum Answers {
+    ItsRule,
+    /// The strictest rule of all, as the name may be that of any file.
+    Strictest,
+    Nobody,
+}
+
+/// Ways to execute the script `there/evil.sh`, or one whose interpreter that is, as expressions of Python.
+const STARTS: [(&str, Answers); 12] = [
+    ("execute('there/evil.sh')", Answers::ItsRule),
+    ("execute('/workspace/there/evil.sh')", Answers::ItsRule),
+    ("execute('./there/../there/evil.sh')", Answers::ItsRule),
+    ("os.chdir('there') or execute('evil.sh')", Answers::ItsRule),
+    ("execute(f'/proc/self/fd/{opened()}')", Answers::ItsRule),
+    ("execute(f'/dev/fd/{opened()}')", Answers::ItsRule),
+    (
+        "libc.execveat(opened(), b'', argv, None, 0x1000)",
+        Answers::ItsRule,
+    ),
+    (
+        "threading.Thread(target=lambda: execute('there/evil.sh')).start() or time.sleep(9)",
+        Answers::ItsRule,
+    ),
+    (
+        "execute(f'/proc/{os.getpid()}/fd/{opened()}')",
+        Answers::Strictest,
+    ),
+    (
+        "execute('/proc/self/cwd/there/evil.sh')",
+        Answers::Strictest,
+    ),
+    (
+        "os.symlink('there/evil.sh', 'linked') or execute('linked')",
+        Answers::Nobody,
+    ),
+    ("execute('started')", Answers::Nobody),
+];
+
+/// Prints what the script printed that was started in a way.
+fn start_of(way: &str) -> String {
+    format!(
+        "import ctypes, os, sys, threading, time
+libc, argv = ctypes.CDLL(None), (ctypes.c_char_p * 2)(b'evil', None)
+with open('started', 'w') as file: file.write('#!/workspace/there/evil.sh\\n')
+os.chmod('started', 0o755)
+def opened():
+    number = os.open('there/evil.sh', os.O_RDONLY)
+    os.set_inheritable(number, True)
+    return number
+def execute(name): os.execv(name, ['evil'])
+{way}"
+    )
+}
+
+#[test]
+fn m12_a_script_is_its_rules_by_whatever_name_it_is_started() {
+    for (way, answers) in STARTS {
+        let jail = |mode: &str, action: &str| {
+            let run = Run::new().option(mode);
+            let there = run.path().join("there");
+            std::fs::create_dir(&there).unwrap();
+            turnkey_tests::open_to_all(&there);
+            let script = there.join("evil.sh");
+            std::fs::write(&script, "#!/bin/sh\necho evil ran\n").unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&script, mode).unwrap();
+            let path = "path = \"/workspace/there/evil.sh\"";
+            let run = run.profile(&rule("evil", "exec", action, path));
+            run.python(&start_of(way))
+        };
+        let noted = jail("--mode observe", "kill");
+        noted.expect(noted.stdout == "evil ran\n", &format!("the control: {way}"));
+        let ran = jail("--mode enforce", "kill");
+        let answers = if super::symlinks::by_arguments(&ran) {
+            answers
+        } else {
+            Answers::ItsRule
+        };
+        if answers == Answers::Nobody {
+            ran.expect(
+                ran.stdout == "evil ran\n",
+                &format!("docs/profile.md says so: {way}"),
+            );
+            continue;
+        }
+        ran.expect_code(121);
+        ran.expect(ran.stdout.is_empty(), &format!("it does not run: {way}"));
+        if answers == Answers::ItsRule {
+            for ran in [ran, noted, jail("--mode enforce", "log")] {
+                let told = violations(&ran, "evil").filter(|one| one["on"] == "exec");
+                ran.expect(told.count() == 1, &format!("it is told once: {way}"));
+            }
+        }
+    }
+}
+
+/// A program that is in memory alone is as forbidden when it is a script.
+#[test]
+fn m10_a_script_in_memory_alone_is_not_executed() {
+    for name in [
+        "/proc/self/fd/{fd}",
+        "/dev/fd/{fd}",
+        "/proc/{os.getpid()}/fd/{fd}",
+    ] {
+        let program = format!(
+            "import os
+fd = os.memfd_create('made', 0)
+os.write(fd, b'#!/bin/sh\\necho evil ran\\n')
+os.execv(f'{name}', ['evil'])"
+        );
+        let control = Run::new().option("--mode observe").python(&program);
+        control.expect(control.stdout == "evil ran\n", "the control: it runs");
+        let ran = Run::new().python(&program);
+        ran.expect_code(121);
+        ran.expect(ran.stdout.is_empty(), &format!("it does not run: {name}"));
+        ran.expect(violations(&ran, "memory-exec").count() == 1, "it is told");
+    }
+}
+
 #[test]
 fn m12_code_without_a_file_is_in_the_arguments() {
     let ran = Run::new().shell("python3 -c 'print(\"evil ran\")'; sh -c 'echo evil ran'");

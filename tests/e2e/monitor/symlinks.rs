@@ -106,7 +106,7 @@ file = lambda: os.open('d/g', os.O_PATH)
 }
 
 /// True where acts on names are known by their arguments alone.
-fn by_arguments(ran: &Ran) -> bool {
+pub fn by_arguments(ran: &Ran) -> bool {
     let mut layers = ran.list("/enforcement").iter();
     layers.any(|layer| {
         let effective = layer["effective"].as_str().unwrap_or_default();
