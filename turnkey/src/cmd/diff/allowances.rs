@@ -8,10 +8,11 @@ use turnkey_policy::{
     RuleAction, ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
 };
 
-use super::doings::RunUses;
+use super::doings::{CHANGES, ReportedUse, RunUses};
 use crate::cmd::learn::places::{self, FoldBreadth};
 use crate::cmd::learn::seen::FileWant;
 use crate::cmd::learn::varied::VariedNames;
+use turnkey_report::unescape;
 
 /// Places that every jail has of its own.
 const OWN: &[&str] = &[
@@ -30,6 +31,10 @@ const OWN: &[&str] = &[
 pub struct SideAllowances<'a> {
     /// In the order of the profile.
     pub rules: Vec<Rule>,
+    /// The same for a file that is not there: rules about what is present say nothing of it.
+    absent: Vec<Rule>,
+    /// The files of which a run changed names or attributes, and what is like them.
+    changes: Vec<(AttemptKind, Vec<Glob>)>,
     /// The profile with tree, filter and network; `None` for a report.
     policy: Option<&'a Policy>,
     /// The uses of a run, where there is a report.
@@ -39,8 +44,12 @@ pub struct SideAllowances<'a> {
 impl<'a> SideAllowances<'a> {
     /// The allowances of a profile.
     pub fn of_profile(policy: &'a Policy) -> Self {
+        let mut absent = policy.clone();
+        absent.settle_home(&policy.homes(None), &|_| false);
         Self {
             rules: policy.rules.clone(),
+            absent: absent.rules,
+            changes: Vec::new(),
             policy: Some(policy),
             done: None,
         }
@@ -57,32 +66,42 @@ impl<'a> SideAllowances<'a> {
             varied: &VariedNames::new(),
             installations: &[],
         };
-        let like = |want: FileWant| {
-            let uses = done.files.keys().filter(|(of, _)| *of == want);
-            let patterns = uses.flat_map(|(_, path)| places::patterns(fold, want, path, false));
+        let like = |want: FileWant, paths: &mut dyn Iterator<Item = &Vec<u8>>| {
+            let patterns = paths.flat_map(|path| places::patterns(fold, want, path, false));
             let unique: BTreeSet<String> = patterns.collect();
             let globs = unique.iter().filter_map(|text| Glob::parse(text).ok());
             globs.collect::<Vec<_>>()
         };
         let mut rules = Vec::new();
-        for (want, on, access) in [
-            (FileWant::Read, AttemptKind::Open, Some(OpenAccess::Read)),
-            (FileWant::Write, AttemptKind::Open, Some(OpenAccess::Write)),
-            (FileWant::Run, AttemptKind::Exec, None),
-        ] {
+        let mut add = |on, access: Option<OpenAccess>, like: Vec<Glob>| {
             let rule = |action, path| Rule {
                 path,
                 access: access.into_iter().collect(),
                 ..Rule::new("not-done-before", [on], action)
             };
-            let like = like(want);
             if !like.is_empty() {
                 rules.push(rule(RuleAction::Allow, like));
             }
             rules.push(rule(RuleAction::Deny, Vec::new()));
+        };
+        for (want, on, access) in [
+            (FileWant::Read, AttemptKind::Open, Some(OpenAccess::Read)),
+            (FileWant::Write, AttemptKind::Open, Some(OpenAccess::Write)),
+            (FileWant::Run, AttemptKind::Exec, None),
+        ] {
+            let mut uses = done.files.keys().filter(|(of, _)| *of == want);
+            let like = like(want, &mut uses.by_ref().map(|(_, path)| path));
+            add(on, access, like);
         }
+        let changes = CHANGES.map(|(on, _)| {
+            let changes = done.acts.changes.keys().filter(|(of, _)| *of == on);
+            let like = like(FileWant::Write, &mut changes.map(|(_, path)| path));
+            (on, like)
+        });
         Self {
             rules,
+            absent: Vec::new(),
+            changes: changes.into(),
             policy: None,
             done: Some(done),
         }
@@ -98,7 +117,7 @@ impl<'a> SideAllowances<'a> {
         &self,
         want: FileWant,
         path: &[u8],
-        succeeded: bool,
+        used: &ReportedUse,
         actor: Option<ActorPaths<'_>>,
     ) -> Option<String> {
         let (on, access) = want.attempt();
@@ -108,21 +127,71 @@ impl<'a> SideAllowances<'a> {
             actor,
             ..Attempt::new(on)
         };
-        if let Some(why) = self.against(&attempt) {
+        let rules = if used.is_there || self.done.is_some() {
+            &self.rules
+        } else {
+            &self.absent
+        };
+        if let Some(why) = self.against(rules, &attempt) {
             return Some(why);
         }
         let policy = self.policy?;
         // What failed anyway needs no place.
-        let missing = succeeded && !holds(policy, want, path);
+        let missing = used.succeeded && !holds(policy, want, path);
         missing.then(|| match want {
             FileWant::Write => "nothing can be written there".to_owned(),
             _ => "its tree does not hold it".to_owned(),
         })
     }
 
-    /// The reason why an attempt is not allowed by the rules, if it is not.
-    fn against(&self, attempt: &Attempt<'_>) -> Option<String> {
-        let rule = decide(&self.rules, attempt).map(|rule| &self.rules[rule]);
+    /// The reason why a change of a file's names or attributes is not allowed to who acts, if it is not. One of names counts as writing.
+    pub fn change(
+        &self,
+        on: AttemptKind,
+        path: &[u8],
+        used: &ReportedUse,
+        actor: Option<ActorPaths<'_>>,
+    ) -> Option<String> {
+        if self.done.is_some() {
+            let mut known = self.changes.iter().filter(|(of, _)| *of == on);
+            let is_known = known.any(|(_, like)| like.iter().any(|glob| glob.matches(path)));
+            return (!is_known).then(|| "not done before".to_owned());
+        }
+        let attempt = Attempt {
+            path: Some(path),
+            actor,
+            ..Attempt::new(on)
+        };
+        let against = self.against(&self.rules, &attempt);
+        against.or_else(|| {
+            let missing = used.succeeded && !holds(self.policy?, FileWant::Write, path);
+            missing.then(|| "nothing can be written there".to_owned())
+        })
+    }
+
+    /// The reason why an act that rules forbid as a whole, or by another object, is not allowed to who acts, if it is not.
+    pub fn other(
+        &self,
+        on: AttemptKind,
+        object: &str,
+        actor: Option<ActorPaths<'_>>,
+    ) -> Option<String> {
+        if let Some(done) = self.done {
+            let known = done.acts.others.contains_key(&(on, object.to_owned()));
+            return (!known).then(|| "not done before".to_owned());
+        }
+        let path = unescape(object);
+        let attempt = Attempt {
+            path: (on.has_path() && !path.is_empty()).then_some(&path[..]),
+            actor,
+            ..Attempt::new(on)
+        };
+        self.against(&self.rules, &attempt)
+    }
+
+    /// The reason why an attempt is not allowed by such rules, if it is not.
+    fn against(&self, rules: &[Rule], attempt: &Attempt<'_>) -> Option<String> {
+        let rule = decide(rules, attempt).map(|rule| &rules[rule]);
         let rule = rule.filter(|rule| rule.action >= RuleAction::Deny)?;
         Some(match self.done {
             Some(_) => "not done before".to_owned(),

@@ -1,5 +1,6 @@
 //! The uses of a run, as a stored report tells of them.
 
+mod acts;
 mod used;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,10 @@ use super::NewEntry;
 use super::allowances::SideAllowances;
 use crate::cli::Moved;
 use crate::cmd::learn::seen::FileWant;
+pub use acts::CHANGES;
+use acts::RunActs;
 use turnkey_report::{escape, unescape};
-use used::ReportedUse;
+pub use used::ReportedUse;
 
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
@@ -26,6 +29,8 @@ pub struct RunUses {
     pub addresses: BTreeMap<(String, String), ReportedUse>,
     /// System calls, where the report has them.
     pub calls: Option<BTreeSet<String>>,
+    /// Changes of names, and what rules forbid as a whole.
+    pub acts: RunActs,
 }
 
 impl RunUses {
@@ -40,8 +45,7 @@ impl RunUses {
         let mut doings = RunUses::default();
         for row in list("file_operations")? {
             let path = row["path"].as_str().map(unescape);
-            let count = row["count"].as_u64().unwrap_or(1);
-            let succeeded = row["result"] == "allowed";
+            doings.acts.note_file(row);
             let access = row["access"].as_array().into_iter().flatten();
             let wants = access.filter_map(|access| match access.as_str()? {
                 "read" => Some(FileWant::Read),
@@ -50,21 +54,22 @@ impl RunUses {
                 _ => None,
             });
             for want in wants {
-                // The start of the command itself is no rule's business.
-                let Some(path) = path.clone().filter(|path| path.starts_with(b"/")) else {
+                // A name that leads from nobody knows where is no rule's business.
+                let Some(path) = path.clone().filter(|path| is_known(path)) else {
                     continue;
                 };
-                let used = doings.files.entry((want, path)).or_default();
-                used.again(row, count, succeeded);
+                doings.files.entry((want, path)).or_default().again(row);
             }
         }
         doings.forget_the_start(report);
         for row in list("network_attempts")? {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-            let count = row["count"].as_u64().unwrap_or(1);
             let address = without_chosen_port(&text("address"));
             let used = doings.addresses.entry((text("act"), address)).or_default();
-            used.again(row, count, row["result"] == "allowed");
+            used.again(row);
+        }
+        for row in report["violations"].as_array().into_iter().flatten() {
+            doings.acts.note_violation(row);
         }
         let calls = report["syscalls"].as_array();
         doings.calls = calls.map(|calls| {
@@ -95,6 +100,9 @@ impl RunUses {
 
     /// Renames files; of two that become one, either is the use.
     pub fn rename(&mut self, moved: &Moved) {
+        let changes = std::mem::take(&mut self.acts.changes).into_iter();
+        let renamed = changes.map(|((on, path), used)| ((on, moved.apply(&path)), used));
+        self.acts.changes = renamed.collect();
         let files = std::mem::take(&mut self.files).into_iter();
         let renamed = files.map(|((want, path), used)| ((want, moved.apply(&path)), used));
         self.files = renamed.collect();
@@ -106,34 +114,19 @@ impl RunUses {
         allowances: &'d SideAllowances<'d>,
     ) -> impl Iterator<Item = NewEntry> + 'd {
         let files = self.files.iter().filter_map(|((want, path), used)| {
-            let against = used.against(|who| allowances.file(*want, path, used.succeeded, who))?;
+            let against = used.against(|who| allowances.file(*want, path, used, who))?;
             let (kind, act) = match want {
                 FileWant::Read => ("file", "read"),
                 FileWant::Write => ("file", "wrote"),
                 FileWant::Run => ("program", "ran"),
             };
-            let tried = if used.succeeded {
-                ""
-            } else {
-                "tried in vain, "
-            };
-            let (times, by) = (times(used.count), against.by);
-            Some(NewEntry {
-                kind,
-                what: format!("{act} {} ({tried}{times}{by})", escape(path)),
-                why: against.why,
-                key: String::new(),
-            })
+            let what = format!("{act} {} {}", escape(path), used.told(&against));
+            Some(against.entry(kind, what))
         });
         let addresses = self.addresses.iter().filter_map(|((act, address), used)| {
             let against = used.against(|who| allowances.address(act, address, who))?;
-            let (times, by) = (times(used.count), against.by);
-            Some(NewEntry {
-                kind: "address",
-                what: format!("{act} {address} ({times}{by})"),
-                why: against.why,
-                key: String::new(),
-            })
+            let what = format!("{act} {address} {}", used.told(&against));
+            Some(against.entry("address", what))
         });
         let calls = self.calls.iter().flatten().filter_map(|name| {
             Some(NewEntry {
@@ -143,15 +136,14 @@ impl RunUses {
                 key: String::new(),
             })
         });
-        files.chain(addresses).chain(calls)
+        let acts = self.acts.beyond(allowances);
+        files.chain(addresses).chain(calls).chain(acts)
     }
 }
 
-fn times(count: u64) -> String {
-    match count {
-        1 => "once".to_owned(),
-        count => format!("{count} times"),
-    }
+/// True for a path from the root, and for memory that no directory names.
+fn is_known(path: &[u8]) -> bool {
+    path.starts_with(b"/") || path.starts_with(b"memfd:")
 }
 
 fn without_chosen_port(address: &str) -> String {

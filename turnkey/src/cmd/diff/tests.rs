@@ -57,7 +57,7 @@ fn a_report_is_held_against_a_profile() {
         &[("connect", "1.2.3.4:443")],
     );
     let expected = [
-        "address: connect 1.2.3.4:443 (once): it has no network",
+        "address: connect 1.2.3.4:443 (tried in vain, once): it has no network",
         "file: read /etc/shadow (2 times): rule `credential-file` would kill it",
         "file: read /srv/data (2 times): its tree does not hold it",
         "file: wrote /usr/lib/x (2 times): nothing can be written there",
@@ -133,11 +133,89 @@ fn reports_are_compared_by_what_names_stand_for() {
         &[("connect", "127.0.0.1:80")],
     );
     let expected = [
-        "address: connect 127.0.0.1:80 (once): not done before",
+        "address: connect 127.0.0.1:80 (tried in vain, once): not done before",
         "file: read /workspace/secrets/b.csv (2 times): not done before",
         "program: ran /usr/bin/id (2 times): not done before",
     ];
     assert_eq!(told(&a, &other), expected);
+}
+
+/// A report with such rows of file operations and violations.
+fn acts(files: &serde_json::Value, violations: &serde_json::Value) -> DiffSubject {
+    let report = json!({
+        "schema": "turnkey.report/v1",
+        "processes": [],
+        "file_operations": files,
+        "network_attempts": [],
+        "violations": violations,
+    });
+    DiffSubject::Report(RunUses::read(&report).expect("a report"))
+}
+
+#[test]
+fn acts_of_every_kind_are_new() {
+    let row = |access: &str, path: &str, errno: Option<&str>| {
+        let result = if errno.is_some() { "failed" } else { "allowed" };
+        json!({"path": path, "access": [access], "count": 1, "result": result, "errno": errno})
+    };
+    let none = json!([]);
+    let b = acts(
+        &json!([
+            row("unlink", "/workspace/data.txt", None),
+            row("unlink", "/etc/passwd", Some("EROFS")),
+            row("rename", "/workspace/a", None),
+            row("link", "/workspace/b", None),
+            row("chmod", "/workspace/c", None),
+            row("attribute", "/workspace/d", None),
+            row("execute", "memfd:made", None),
+        ]),
+        &json!([
+            {"on": "ptrace", "syscall": "ptrace", "count": 2, "result": "denied", "errno": "EPERM"},
+            {"on": "map", "path": "memfd:made", "count": 1, "result": "allowed", "errno": null},
+            // A row of its own already.
+            {"on": "open", "path": "/workspace/data.txt", "count": 1, "result": "allowed", "errno": null},
+        ]),
+    );
+    let before = "not done before";
+    let expected = [
+        format!("file: changed the mode or owner of /workspace/c (once): {before}"),
+        format!("file: changed times or attributes of /workspace/d (once): {before}"),
+        format!("file: deleted /etc/passwd (tried in vain, once): {before}"),
+        format!("file: deleted /workspace/data.txt (once): {before}"),
+        format!("file: gave another name to /workspace/b (once): {before}"),
+        format!("file: renamed /workspace/a (once): {before}"),
+        format!("program: ran memfd:made (once): {before}"),
+        format!("syscall: map memfd:made (once): {before}"),
+        format!("syscall: ptrace ptrace (tried in vain, 2 times): {before}"),
+    ];
+    assert_eq!(told(&acts(&none, &none), &b), expected);
+    assert_eq!(told(&b, &b), [""; 0]);
+    let kills = |rule: &str| format!("rule `{rule}` would kill it");
+    let expected = [
+        format!(
+            "file: deleted /etc/passwd (tried in vain, once): {}",
+            kills("account-change")
+        ),
+        format!("program: ran memfd:made (once): {}", kills("memory-exec")),
+        format!(
+            "syscall: ptrace ptrace (tried in vain, 2 times): {}",
+            kills("process-injection")
+        ),
+    ];
+    assert_eq!(told(&profile(""), &b), expected);
+}
+
+#[test]
+fn a_file_that_was_not_there_is_held_against_nobody() {
+    let of = |errno: &str| {
+        let row = json!({
+            "path": "/workspace/.aws/credentials", "access": ["read"], "count": 1, "result": "failed", "errno": errno,
+        });
+        told(&profile(""), &acts(&json!([row]), &json!([])))
+    };
+    assert_eq!(of("ENOENT"), [""; 0]);
+    let kept = "file: read /workspace/.aws/credentials (tried in vain, once): rule `stored-credential` would kill it";
+    assert_eq!(of("EACCES"), [kept]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use turnkey_policy::ActorPaths;
 
+use crate::cmd::diff::NewEntry;
 use turnkey_report::{escape, unescape};
 
 /// Programs that are named.
@@ -17,6 +18,8 @@ pub struct ReportedUse {
     pub count: u64,
     /// True when a use went well at least once.
     pub succeeded: bool,
+    /// True when there was something each time, or the kernel did not say.
+    pub is_there: bool,
     /// The programs that did so.
     by: BTreeSet<UsingProgram>,
 }
@@ -42,16 +45,43 @@ pub struct DeniedUse {
     pub by: String,
 }
 
+impl DeniedUse {
+    /// The act as an entry of what is new.
+    pub fn entry(self, kind: &'static str, what: String) -> NewEntry {
+        NewEntry {
+            kind,
+            what,
+            why: self.why,
+            key: String::new(),
+        }
+    }
+}
+
 impl ReportedUse {
     /// Takes in a row of a report.
-    pub fn again(&mut self, row: &Value, count: u64, succeeded: bool) {
-        self.count += count;
-        self.succeeded |= succeeded;
+    pub fn again(&mut self, row: &Value) {
+        self.count += row["count"].as_u64().unwrap_or(1);
+        self.succeeded |= row["result"] == "allowed";
+        self.is_there |= row["errno"] != "ENOENT";
         let programs = row["programs"].as_array().into_iter().flatten();
         let known = self.by.len();
         self.by.extend(programs.filter_map(UsingProgram::read));
         if row["more_programs"] == true || self.by.len() == known && known == 0 {
             self.by.insert(UsingProgram::Unknown);
+        }
+    }
+
+    /// How often it was done and by whom, in brackets.
+    pub fn told(&self, against: &DeniedUse) -> String {
+        let vain = if self.succeeded {
+            ""
+        } else {
+            "tried in vain, "
+        };
+        let by = &against.by;
+        match self.count {
+            1 => format!("({vain}once{by})"),
+            count => format!("({vain}{count} times{by})"),
         }
     }
 
