@@ -143,18 +143,29 @@ fn only_new_behaviour_is_a_finding() {
     let repository = TestRepository::new(&config);
     repository.commit("s", &[("words", "x"), ("more", ":")]);
     repository.git(&["branch", "-f", "base", "HEAD"]);
-    let files = [("words", "y"), ("more", "read line < /etc/hosts")];
+    let files = [
+        ("words", "y"),
+        ("more", "read line < /etc/hosts; rm turnkey.toml"),
+    ];
     repository.commit(&format!("more\n\n{WRITTEN}"), &files);
     let gated = repository.gate("--json");
     gated.expect(1);
     let result = gated.result();
     let findings = result["checks"][0]["findings"].as_array().expect("a list");
-    let [finding] = &findings[..] else {
+    let said = findings
+        .iter()
+        .filter(|finding| finding["id"] == "new-file");
+    let said: Vec<_> = said
+        .filter_map(|finding| finding["what"].as_str())
+        .collect();
+    let [deleted, read] = &said[..] else {
         panic!("what both do is none: {result}");
     };
-    let said = finding["what"].as_str().expect("text");
-    assert!(said.starts_with("read /etc/hosts"), "{said}");
-    assert_eq!(finding["id"], "new-file");
+    assert!(
+        deleted.starts_with("deleted /workspace/turnkey.toml"),
+        "{deleted}"
+    );
+    assert!(read.starts_with("read /etc/hosts"), "{read}");
 }
 
 #[test]
