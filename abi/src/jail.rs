@@ -52,8 +52,8 @@ pub struct Jail {
     pub relative: u32,
     /// 1: a task has begun to make a symlink that may lead out of its own directory. Otherwise 0.
     pub climbing: u32,
-    /// Not 0: each internet socket bears its number as the mark of its packets, and so do records of it.
-    pub marks_sockets: u32,
+    /// Bits of [`sockets`].
+    pub sockets: u32,
     /// 1: nothing keeps its tasks from another root directory, as chroot(2) gives one, so paths begin at the root of the mount
     /// namespace. 0: at the task's own root, which it cannot leave.
     pub roams: u64,
@@ -115,7 +115,7 @@ impl Jail {
             aliased: 0,
             relative: 0,
             climbing: 0,
-            marks_sockets: 0,
+            sockets: 0,
             roams: 0,
             outside: 0,
             seq: 0,
@@ -194,6 +194,14 @@ pub mod hooks {
     pub const SEEN: u32 = 1;
     /// Programs whose answer the kernel heeds.
     pub const HEEDED: u32 = 2;
+}
+
+/// Traits of internet sockets, as bits.
+pub mod sockets {
+    /// Each bears its number as the mark of its packets, and so do records of it.
+    pub const MARKED: u32 = 1;
+    /// Some may be made that no rule on addresses holds: raw ones, and those of other protocols than TCP and UDP.
+    pub const UNRULED: u32 = 2;
 }
 
 /// Network modes: the addresses that internet sockets may reach.

@@ -19,7 +19,7 @@ pub mod fault;
 pub mod syscalls;
 
 pub use actor::{ACTORS, Actor, Process};
-pub use jail::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks, network, started};
+pub use jail::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks, network, sockets, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, BY_HANDLE, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};

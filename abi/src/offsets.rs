@@ -149,6 +149,8 @@ offsets! {
     vma_anon_vma = "vm_area_struct" "anon_vma",
     backing_file_user_path = "backing_file" "user_path",
     mm_arg_start = "mm_struct" "arg_start",
+    mm_start_code = "mm_struct" "start_code",
+    mm_end_code = "mm_struct" "end_code",
     mm_exe_file = "mm_struct" "exe_file",
     mm_arg_end = "mm_struct" "arg_end",
     binprm_file = "linux_binprm" "file",

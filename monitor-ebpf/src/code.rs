@@ -274,7 +274,8 @@ fn judge(scratch: &mut Scratch, jail: JailCell, code: Code) -> (Verdict, Resolve
 }
 
 /// Before the first instruction of a new image, whose program is `file`: decides on the code that is none of that program's, and tells of
-/// it. The loader that a program names may be a memory file, which then is what runs; and a stack may be executable.
+/// it. The loader that a program names may be a memory file, which then is what runs; and a stack or a part of the image may be
+/// executable and written to.
 #[inline(always)]
 pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
     const VM_EXEC: u64 = 4;
@@ -287,7 +288,14 @@ pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
         begin(scratch, jail, (who, regs), code);
     }
     let stack = read::area_at(read::register(regs, offset!(regs_sp)).long());
-    if stack.flags & VM_EXEC != 0 {
+    let memory: u64 = read::kernel(who.task + u64::from(offset!(task_mm)));
+    let start: u64 = read::kernel(memory + u64::from(offset!(mm_start_code)));
+    let end: u64 = read::kernel(memory + u64::from(offset!(mm_end_code)));
+    // An image may ask for memory that it can write and execute; where it has no more in the file, that begins at the end of the code.
+    let is_either = read::all_areas_with_gaps(start, end, |area| {
+        area.flags & VM_EXEC == 0 || area.flags & VM_WRITE == 0
+    });
+    if stack.flags & VM_EXEC != 0 || !is_either {
         begin(scratch, jail, (who, regs), Code::ANONYMOUS);
     }
 }

@@ -188,7 +188,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
                 regs,
             );
         }
-        call if refused::may_blind((call, nr)) => {
+        call if refused::may_be_the_last((call, nr)) => {
             refused::enter(
                 emit::scratch(jail, program::ENTER)?,
                 jail,
@@ -310,7 +310,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::LOOK..=class::WATCHES | class::MAKE..=class::TIMESAT => {}
         class::LISTEN if !told => network::listened(scratch, jail, result),
         class::LISTEN => {}
-        call if told && refused::may_blind((call, nr)) => {}
+        call if told && refused::may_be_the_last((call, nr)) => {}
         class::SOCKET.. => {
             refused::leave(scratch, jail, (call, nr), result);
         }

@@ -4,16 +4,16 @@
 //! refuse the act. Everything else, and what seccomp refused before any hook, is told at exit
 //! from the argument in user memory.
 
+mod create;
 mod listen;
 
-use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
+use aya_ebpf::bindings::bpf_sock_addr;
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, magic, network, role};
+use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, magic, network};
 
 use crate::actor;
 use crate::addresses::{self, LOOPBACK_V4, LOOPBACK_V6, Words};
 use crate::automaton::{self, Verdict, decide_kind};
-use crate::class_of;
 use crate::emit::{self, Current};
 use crate::open;
 use crate::path;
@@ -23,12 +23,12 @@ use crate::verifier::{self, Bit, Forget, NOTHING, global};
 
 use listen::local;
 
+pub use create::{asks_for_own_interfaces, create, has_family, refuse_family};
 pub use listen::{listen_hook, listened};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
-const EAFNOSUPPORT: u32 = 97;
 const ECONNREFUSED: u32 = 111;
 pub const EBADF: i64 = -9;
 pub const ENOTSOCK: i64 = -88;
@@ -36,11 +36,8 @@ const AT_FDCWD: i32 = -100;
 const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
-const AF_NETLINK: u32 = 16;
 const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
-const IPPROTO_TCP: u32 = 6;
-const IPPROTO_UDP: u32 = 17;
 /// The port where name servers answer, in network byte order.
 const NAME_SERVER: u32 = 53_u16.to_be() as u32;
 /// Bytes of `struct sockaddr_in` that hold address and port.
@@ -177,37 +174,39 @@ impl Internet {
     #[inline(always)]
     fn is_where(self, (v4, v6, port): (u32, u32, u32)) -> bool {
         let [_, _, third, last] = self.ip;
-        let is_v4 = third != 0;
-        let (bound, loopback) = if is_v4 {
+        let (bound, loopback) = if third != 0 {
             (v4, LOOPBACK_V4)
         } else {
             (v6, LOOPBACK_V6)
         };
         let asked = if last == 0 { loopback } else { last };
-        port == u32::from(u16::from_be(self.port as u16))
+        port != 0
+            && port == u32::from(u16::from_be(self.port as u16))
             && (bound == asked || bound == 0 && asked == loopback)
     }
 
-    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. No
-    /// server is there, and the question that it then sends is told by name.
+    /// A datagram socket asks where a resolver without a name server does: the jail itself, where it has a network of its own. No
+    /// server is there, and the question is told by name: that of an address is refused where there is no network.
     #[inline(always)]
     fn asks_nobody(self, jail: JailCell, what: u16) -> Bit {
-        Bit::equal(jail.network(), network::NONE)
-            & Bit::equal(what, act::CONNECT)
+        let mode = |own: u32| Bit::equal(jail.network(), own);
+        // In a sinkhole somebody answers.
+        let is_answered = Bit::settled(jail.marks_sockets());
+        let has_some = (mode(network::LOOPBACK) | mode(network::ALLOW)) & !is_answered;
+        let asks = (mode(network::NONE) | has_some) & Bit::equal(what, act::CONNECT);
+        (asks | has_some & Bit::equal(what, act::SEND))
             & Bit::equal(self.socket_type, SOCK_DGRAM)
             & Bit::equal(self.port, NAME_SERVER)
             & self.is_loopback()
     }
 
-    /// True when a bind takes nothing but a port that the kernel chooses, as a send or a connect does by itself.
-    /// Libraries do so to find out whether there is IPv6.
+    /// True when a bind takes nothing but a port of the kernel's choice, as a send does by itself. Libraries look for IPv6 so.
     #[inline(always)]
     fn takes_any_port(self, what: u16) -> Bit {
         Bit::equal(what, act::BIND) & Bit::equal(self.port, 0_u32) & self.is_loopback()
     }
 
-    /// A datagram socket connected to port 0 reaches no peer and sends nothing: getaddrinfo(3)
-    /// does it to put the addresses that it found in order.
+    /// A datagram socket connected to port 0 reaches no peer and sends nothing: getaddrinfo(3) puts its addresses in order so.
     #[inline(always)]
     fn is_nobody(self, what: u16) -> bool {
         what == act::CONNECT && self.socket_type == SOCK_DGRAM && self.port == 0
@@ -327,18 +326,6 @@ fn tell_internet(
     record.raw_len = length;
     record.args[0] = u64::from(address.number);
     emit::finish_value(&mut message, jail, decided);
-}
-
-/// 1 when a socket may be made, else 0: only kinds that the hooks above guard.
-#[inline(always)]
-pub fn create(socket: *mut bpf_sock) -> i32 {
-    if read::current_jail().is_some_and(JailCell::marks_sockets) {
-        read::mark(socket);
-    }
-    let (socket_type, protocol) = read::socket(socket);
-    let stream = socket_type == SOCK_STREAM && protocol == IPPROTO_TCP;
-    let datagram = socket_type == SOCK_DGRAM && protocol == IPPROTO_UDP;
-    i32::from(stream || datagram)
 }
 
 /// Address and length of the argument; zeros when the call names none.
@@ -566,35 +553,5 @@ pub fn is_aimless(call: u8, regs: u64) -> bool {
             local(peers::socket_of(file)).is_none()
         }
         _ => false,
-    }
-}
-
-/// True for a family of which every jail has sockets, of any protocol that the hooks above guard.
-#[inline(always)]
-pub fn has_family(family: u32) -> bool {
-    family == AF_UNIX || family == AF_INET || family == AF_INET6
-}
-
-/// True for netlink(7) of the protocol that getifaddrs(3) speaks, in a jail whose interfaces are its own.
-#[inline(always)]
-pub fn asks_for_own_interfaces(jail: JailCell, (family, protocol): (u32, u32)) -> bool {
-    const NETLINK_ROUTE: u32 = 0;
-    family == AF_NETLINK && protocol == NETLINK_ROUTE && jail.network() != network::HOST
-}
-
-/// Tells of a socket that is refused for its family, whichever way it was asked for. No rule speaks
-/// of it: every resolver asks for one.
-#[inline(always)]
-pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
-    let regs = read::current_registers();
-    let mut record = Record::ZERO;
-    emit::begin(&mut record, kind::REFUSED, who);
-    record.what = u16::from(on::CONNECT);
-    record.errno = EAFNOSUPPORT;
-    record.detail = read::number(regs) as u32;
-    record.args = arguments;
-    emit::finish_value(&mut record, jail, (Verdict::NONE, role::UNKNOWN));
-    if class_of(regs) == class::SOCKET {
-        emit::left(jail, read::mark_told(jail, who.thread));
     }
 }

@@ -33,7 +33,7 @@ mod slot;
 mod socket;
 
 pub use actor::{actor, forget_actor, keep_actor};
-pub use area::{Area, all_areas, area, area_at};
+pub use area::{Area, all_areas, all_areas_with_gaps, area, area_at};
 pub use claim::{claim, release};
 pub use compat::{is_unlike, may_begin, number as number_alike, word, words};
 pub use descriptor::descriptor_in_proc;

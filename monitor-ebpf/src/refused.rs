@@ -214,26 +214,34 @@ fn leave_inline(
     Some(())
 }
 
-/// True for a call that may take the programs' own maps and rules away, so that nobody is left to decide when it is over: bpf(2), of a
-/// group that others fill. A jail has no such call.
+const BPF: i32 = 321;
+/// In a PID namespace other than the first it ends the first process of that, and its caller (`reboot_pid_ns` of kernel/pid_namespace.c).
+const REBOOT: i32 = 169;
+
+/// True for a call after which nobody may be left to decide, of a group that others fill: bpf(2), which may take the programs' own maps
+/// and rules away, and reboot(2), which may not return. A jail has no such call.
 #[inline(always)]
-pub fn may_blind((call, nr): (u8, i32)) -> bool {
-    const BPF: i32 = 321;
-    call == class::WATCH + on::BPF && nr == BPF && read::level() != 0
+pub fn may_be_the_last((call, nr): (u8, i32)) -> bool {
+    call >= class::WATCH && (nr == BPF || nr == REBOOT) && read::level() != 0
 }
 
-/// At entry, for calls that [`may_blind`]: kills where a rule does, whatever the call is going to answer.
+/// At entry, for calls that [`may_be_the_last`]: kills where a rule does, whatever the call is going to answer.
 #[inline(always)]
 pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, regs): (u32, u64)) {
     let Some(table) = emit::table(jail) else {
         return;
     };
-    let verdict = decide_kind(table, scratch.cursor.role, on::BPF);
+    let kind_of_call = if nr == BPF as u32 {
+        on::BPF
+    } else {
+        on::MODULE
+    };
+    let verdict = decide_kind(table, scratch.cursor.role, kind_of_call);
     if verdict.kills() {
         automaton::execute(jail, who.thread);
         emit::begin(&mut scratch.record, kind::REFUSED, who);
         scratch.record.detail = nr;
-        scratch.record.what = u16::from(on::BPF);
+        scratch.record.what = u16::from(kind_of_call);
         scratch.record.args = read::arguments(regs);
         emit::finish(scratch, jail, verdict);
     }

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_abi::{
     FILTERED_WORDS, NOWHERE, ON, OWN_KINDS, RULES, Table, WatchedFile, action, column, network,
+    sockets,
 };
 use turnkey_policy::{
     AttemptKind, Candidate, EnforcementMode, FileFlag, NetworkMode, OnLoss, OpenAccess, Policy,
@@ -137,6 +138,16 @@ impl Rules {
     pub(crate) fn aliased(&self) -> u32 {
         let mut places = self.definitions.iter().flat_map(|rule| &rule.lacking);
         places.any(|place| place.linked).into()
+    }
+
+    /// Bits of [`turnkey_abi::sockets`]. A group of others that no rule keeps from an address has every kind that it had.
+    pub(crate) fn sockets(&self, is_of_others: bool) -> u32 {
+        let refuses = |rule: &Rule| {
+            rule.action >= RuleAction::Deny && rule.on.iter().any(|on| on.has_address())
+        };
+        let is_ruled = !is_of_others || self.strict && self.definitions.iter().any(refuses);
+        let marked = u32::from(self.marks_sockets) * sockets::MARKED;
+        marked | u32::from(!is_ruled) * sockets::UNRULED
     }
 
     /// The rule that is mere advice, plus one; 0 for none.

@@ -380,7 +380,7 @@ impl Monitor {
             outside: own_network::cookie().unwrap_or(0),
             advisory: self.rules.advisory(),
             aliased: self.rules.aliased(),
-            marks_sockets: self.rules.marks_sockets.into(),
+            sockets: self.rules.sockets(self.tree.is_some()),
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
             filtered: if self.tree.is_some() {
                 [0; FILTERED_WORDS]

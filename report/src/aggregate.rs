@@ -131,7 +131,7 @@ impl Aggregator {
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             asked: AskedNames::new(VIOLATIONS),
-            servers: OwnServers::new(&policy.rules),
+            servers: OwnServers::new(policy),
             speakers: Speakers::default(),
             ordering: Ordering::default(),
             symlinks: Symlinks::default(),
@@ -208,6 +208,9 @@ impl Aggregator {
             watchers: 0,
         };
         let mut violations = self.violations.into_rows();
+        if !self.attribution.shares_network() {
+            self.asked.name(&mut violations);
+        }
         violations.retain(|one| {
             let is_explained = self.servers.explain_violation(one);
             !is_explained || !take_back(&self.rules, &mut self.tallies, one)
@@ -216,9 +219,6 @@ impl Aggregator {
         let files = self.files.into_rows().into_iter();
         let addresses = self.addresses.into_rows().into_iter();
         let calls = self.calls.into_rows().into_iter();
-        if !self.attribution.shares_network() {
-            self.asked.name(&mut violations);
-        }
         Observations {
             violations,
             processes: self.processes.rows(clock),

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use turnkey_facts::{Address, Event, Kind, NetworkAct};
-use turnkey_policy::{AttemptKind, Rule, address};
+use turnkey_policy::{AttemptKind, EndpointHost, NetworkMode, Policy, Rule, address};
 
 use super::errno::errno_name;
 use super::model::{NetworkAttempt, Result, Violation};
+use super::peers;
 use super::stopper::Stopper;
 
 /// The ports on which something in the jail has listened, and those at which it came to itself.
@@ -20,15 +21,27 @@ pub struct OwnServers {
     /// Of streams.
     listening: BTreeSet<u16>,
     reached: BTreeSet<u16>,
+    /// The names that the program may talk to. It has their addresses in its list of hosts, and who asks a server for them all the
+    /// same, as for an address of another family, learns nothing else.
+    allowed: BTreeSet<String>,
 }
 
 impl OwnServers {
     /// For a run under these rules.
-    pub fn new(rules: &[Rule]) -> Self {
+    pub fn new(policy: &Policy) -> Self {
         let is_one = |rule: &&Rule| rule.hidden && rule.on.contains(&AttemptKind::Bind);
-        let rules = rules.iter().filter(is_one);
+        let rules = policy.rules.iter().filter(is_one);
+        let hosts = match policy.network.mode {
+            NetworkMode::Allow => &policy.network.allow[..],
+            _ => &[],
+        };
+        let allowed = hosts.iter().filter_map(|host| match &host.to.peer {
+            EndpointHost::Name(name) => Some(name.clone()),
+            EndpointHost::Net(_) => None,
+        });
         Self {
             rules: rules.map(|rule| rule.id.clone()).collect(),
+            allowed: allowed.collect(),
             ..Self::default()
         }
     }
@@ -52,9 +65,12 @@ impl OwnServers {
         }
     }
 
-    /// True for connects that found nobody where the program itself has listened, earlier or later, and for servers at every address of
-    /// the jail's own network to which the program itself came.
+    /// True for connects that found nobody where the program itself has listened, earlier or later, for servers at every address of
+    /// the jail's own network to which the program itself came, and for questions about names that are allowed.
     pub fn explain_violation(&self, one: &Violation) -> bool {
+        if self.allow_all(&one.names) {
+            return true;
+        }
         let address = one.address.as_deref().unwrap_or_default();
         match one.on {
             AttemptKind::Connect => self.explain(address, one.stopped_by, one.errno.as_deref()),
@@ -69,7 +85,8 @@ impl OwnServers {
         if self.is_own_server(rule, &row.address, row.stopped_by) {
             return NetworkAttempt { rule: None, ..row };
         }
-        if !self.explain(&row.address, row.stopped_by, row.errno.as_deref()) {
+        let is_explained = self.explain(&row.address, row.stopped_by, row.errno.as_deref());
+        if !is_explained && !self.allow_all(&peers::names(&row)) {
             return row;
         }
         NetworkAttempt {
@@ -78,6 +95,11 @@ impl OwnServers {
             rule: None,
             ..row
         }
+    }
+
+    fn allow_all(&self, names: &[String]) -> bool {
+        let is_allowed = |name: &String| self.allowed.contains(&name.to_ascii_lowercase());
+        !names.is_empty() && names.iter().all(is_allowed)
     }
 
     fn is_own_server(&self, rule: &str, address: &str, stopped_by: Option<Stopper>) -> bool {
@@ -97,7 +119,7 @@ impl OwnServers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{connect, task};
+    use super::super::fixture::{connect, policy, task};
     use super::*;
 
     /// A run that listens, successfully or not.
@@ -142,7 +164,10 @@ mod tests {
             ..Rule::new(id, [AttemptKind::Bind], turnkey_policy::RuleAction::Log)
         };
         let servers = |address: &str, errno| {
-            let mut servers = OwnServers::new(&[rule("without-network", true), rule("own", false)]);
+            let mut servers = OwnServers::new(&turnkey_policy::Policy {
+                rules: vec![rule("without-network", true), rule("own", false)],
+                ..policy()
+            });
             servers.note(&event(connect(address, errno)));
             servers
         };

@@ -41,6 +41,9 @@ const FIRST_WORDS: usize = 3;
 pub const ANYBODY: &str =
     "--allow NAME:PORT for each host that it means; its name is looked up for it";
 
+/// Where what was asked for is no name of a host.
+pub const NO_FLAG: &str = "no flag has an answer to such a question";
+
 /// The remark beside a port that only the program knows.
 const ANY_PORT: &str = "(which port it meant is not known; 443 is that of https)";
 
@@ -198,6 +201,8 @@ pub fn to_allow(argv: &[String], asked: &[String]) -> String {
     }
     if asked.is_empty() {
         hosts = typed;
+    } else if hosts.is_empty() {
+        return NO_FLAG.to_owned();
     }
     match hosts.as_slice() {
         [] => ANYBODY.to_owned(),
@@ -219,7 +224,9 @@ const PORT: &str = "PORT";
 
 /// True when a name can be allowed: that of a host.
 fn is_allowable(name: &str) -> bool {
-    Endpoint::parse(&format!("{name}:443")).is_some()
+    // The name of an address: RFC 1035, section 3.5.
+    let is_of_address = name.to_ascii_lowercase().ends_with(".arpa");
+    !is_of_address && Endpoint::parse(&format!("{name}:443")).is_some()
 }
 
 /// The port of a host that has this name.
@@ -290,7 +297,8 @@ mod tests {
             "nothing was seen to be asked for"
         );
         assert_eq!(advice(&["a", "b", "c", "d", "e"]), ANYBODY, "too many");
-        assert_eq!(advice(&[r"\027.x", "."]), ANYBODY, "no names of hosts");
+        assert_eq!(advice(&[r"\027.x", "."]), NO_FLAG, "no names of hosts");
+        assert_eq!(advice(&["9.2.0.192.in-addr.arpa"]), NO_FLAG);
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub struct Attribution {
     shares_network: bool,
     /// The network namespace has nothing but a loopback on which nobody answers.
     has_nobody: bool,
+    /// The jail has a network of its own, in which nobody answers questions about names.
+    answers_no_question: bool,
 }
 
 impl Attribution {
@@ -135,6 +137,10 @@ impl Attribution {
                 .then(|| policy.network.allow.clone()),
             shares_network: policy.network.mode == NetworkMode::Host,
             has_nobody: policy.network.mode == NetworkMode::None,
+            answers_no_question: matches!(
+                policy.network.mode,
+                NetworkMode::None | NetworkMode::Loopback | NetworkMode::Allow
+            ),
         }
     }
 
@@ -214,7 +220,8 @@ impl Attribution {
         let asks = matches!(act, NetworkAct::Connect | NetworkAct::Send);
         let is_question = asks && peer.port() == NAME_SERVER;
         let found_none = act == NetworkAct::Connect && errno != 0;
-        self.has_nobody && (is_question || found_none) && address::is_own(peer.ip())
+        (self.answers_no_question && is_question || self.has_nobody && found_none)
+            && address::is_own(peer.ip())
     }
 
     /// Binding makes a file. Connecting needs write permission on it, and Landlock is not asked.

@@ -74,6 +74,54 @@ fn an_allowed_name_is_found_without_a_name_server() {
     ten_megabytes_to("server.test:8443", "server.test");
 }
 
+/// Asks for names in the ways of resolvers: by a socket that is connected, and by one that is not.
+const LOOKS_UP: &str = "import socket
+def looked_up(name, family=0):
+    try: return bool(socket.getaddrinfo(name, 443, family))
+    except OSError: return False
+print(looked_up('server.test'), looked_up('server.test', socket.AF_INET6))
+";
+
+#[test]
+fn a_name_that_is_not_allowed_is_told_where_others_are() {
+    let others = [
+        "looked_up('other.test')",
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(bytes.fromhex('123401000001000000000000056f7468657204746573740000010001'), ('127.0.0.1', 53))",
+    ];
+    network_of_its_own();
+    for mode in ["--allow server.test:443", "--network loopback"] {
+        for other in others {
+            let ran = Run::new()
+                .option(mode)
+                .python(&format!("{LOOKS_UP}{other}"));
+            let names: Vec<_> = ran.violations()[0]["names"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            ran.expect(
+                names.contains(&"other.test".into()),
+                "the name is a violation",
+            );
+            ran.expect(ran.report["risk_score"] == 60, "which counts");
+            ran.expect(ran.stderr.contains("blocked: looking up "), "and is told");
+            ran.expect(
+                ran.stderr.contains("--allow other.test:PORT"),
+                "with the flag for it",
+            );
+        }
+    }
+    let ran = talking_to(&["server.test:443"]).python(LOOKS_UP);
+    ran.expect(
+        ran.stdout == "True False\n",
+        "an allowed name is in the list of hosts",
+    );
+    ran.expect(
+        ran.report["risk_score"] == 0,
+        "and who asks for another address of it asks for nothing else",
+    );
+    ran.expect(!ran.stderr.contains("blocked"), "nor is it told as refused");
+}
+
 #[test]
 fn a_range_is_reached_at_its_edge() {
     ten_megabytes_to("10.9.0.0/17:8440-8443", "10.9.127.255");

@@ -104,6 +104,8 @@ struct Walk<F> {
     look: Look,
     end: u64,
     arrived: bool,
+    /// Bytes to step on by where there is no area; 0: the walk ends there.
+    hop: u64,
     is_true: F,
 }
 
@@ -111,8 +113,13 @@ impl<F: Fn(Area) -> bool> Step for Walk<F> {
     #[inline(always)]
     fn step(&mut self, _round: u32) -> bool {
         let found = find(self.look.address, &mut self.look.area);
+        if found == EBUSY {
+            return true;
+        }
         if found != 0 {
-            return found == EBUSY;
+            self.look.address += self.hop;
+            self.arrived = self.hop != 0 && self.look.address > self.end;
+            return self.hop != 0 && !self.arrived;
         }
         self.look.address = self.look.area.end;
         let is_true = (self.is_true)(self.look.area);
@@ -131,10 +138,28 @@ pub fn all_areas(address: u64, end: u64, is_true: impl Fn(Area) -> bool) -> bool
         address,
         area: nowhere(),
     };
+    walk(look, (end, 0), is_true)
+}
+
+/// True when something is true of every part of the current task's memory from an address to an end, which may have gaps between. Of the
+/// parts of an image that is larger than can be looked at, it is not.
+#[inline(always)]
+pub fn all_areas_with_gaps(address: u64, end: u64, is_true: impl Fn(Area) -> bool) -> bool {
+    const PAGE: u64 = 4096;
+    let look = Look {
+        address,
+        area: nowhere(),
+    };
+    walk(look, (end + 1, PAGE), is_true)
+}
+
+#[inline(always)]
+fn walk(look: Look, (end, hop): (u64, u64), is_true: impl Fn(Area) -> bool) -> bool {
     let mut walk = Walk {
         look,
         end,
         arrived: false,
+        hop,
         is_true,
     };
     verifier::repeat(TRIES, &mut walk);

@@ -8,7 +8,7 @@
 use crate::verifier;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks};
+use turnkey_abi::{ENDS, FILTERED_WORDS, Jail, Outsider, hooks, sockets};
 
 /// Adds to a number that other CPUs add to as well; what it was before.
 ///
@@ -171,7 +171,13 @@ impl JailCell {
     /// True when internet sockets bear their number.
     #[inline(always)]
     pub fn marks_sockets(self) -> bool {
-        word!(self, marks_sockets).get() != 0
+        word!(self, sockets).get() & sockets::MARKED != 0
+    }
+
+    /// True when sockets may be made that no rule on addresses holds.
+    #[inline(always)]
+    pub fn has_unruled_sockets(self) -> bool {
+        word!(self, sockets).get() & sockets::UNRULED != 0
     }
 
     #[inline(always)]

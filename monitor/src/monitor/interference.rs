@@ -111,7 +111,7 @@ fn is_same_group(put: &Jail, found: &Jail) -> bool {
         (
             (jail.slot, jail.network, jail.kill_on_loss, jail.strict),
             (jail.has_roles, jail.asks_of_looks, jail.hooks, jail.roams),
-            (jail.outside, jail.advisory, jail.marks_sockets, jail.canary),
+            (jail.outside, jail.advisory, jail.sockets, jail.canary),
         )
     };
     of(put) == of(found) && put.filtered == found.filtered

@@ -130,7 +130,14 @@ def given_to_the_loader(path, flags):
     given = '/proc/self/fd/%d' % file if path is None else path
     done = subprocess.run(['/lib64/ld-linux-x86-64.so.2', given], pass_fds=[file])
     return 'ran' if done.returncode == 0 else 'died'
+def restarted():
+    # In a PID namespace of its own it ends the first process there, and does not return.
+    restart = 'import ctypes; ctypes.CDLL(None).syscall(169, 0xfee1dead, 672274793, 0x1234567, 0)'
+    apart = ['/usr/bin/setpriv', '--reuid', '65534', '--clear-groups', '/usr/bin/unshare', '-Urpf', '--kill-child']
+    done = subprocess.run(apart + ['/usr/bin/python3', '-S', '-c', restart])
+    return 'restarted' if done.returncode == -signal.SIGHUP else 'returned'
 ACTS = {
+    'restart': restarted,
     'memory by the loader': lambda: given_to_the_loader(None, 0),
     'a file by the loader': lambda: given_to_the_loader(directory + '/program', os.O_RDWR | os.O_CREAT),
     # rt_sigprocmask(2), which in 64 bits is init_module(2), and socketcall(2), whose arguments are in memory.
@@ -286,6 +293,20 @@ fn the_same_ways_break_no_rule_where_none_is_about_what_they_reach() {
         let seen = format!("{act}: {}: {told}", report["violations"]);
         assert_eq!((said.as_str(), ended, code), (*effect, None, 0), "{seen}");
     }
+}
+
+/// Without it nothing would be told: the call comes to no end.
+#[test]
+fn a_restart_that_does_not_return_is_killed_for() {
+    assert_eq!(alone("restart"), "restarted", "the control");
+    let group = OthersGroup::new();
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let mut others = Others::start_with(&group.path, ACTS, &["/nowhere", "restart"]);
+    assert_eq!(others.ask("go"), "", "it died of it");
+    assert_eq!(others.end(), Some(libc::SIGKILL));
+    let (code, report, told) = attached.end();
+    assert_eq!(code, 121, "{told}");
+    assert!(broken(&report).contains(&"kernel-module"), "{told}");
 }
 
 /// Which file a name leads to is not told by it then; that there is such a name is. Where objects are known the act through it kills.

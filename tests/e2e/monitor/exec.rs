@@ -172,6 +172,39 @@ fn an_executable_stack_is_code_in_no_file() {
     ran.expect(ran.stdout == "done\n" && ran.code == 0, "the control");
 }
 
+/// Makes a program of which a loaded part is executable and written to, and executes it. Of which one, its flags say: it is what the
+/// part has without.
+const WRITTEN_CODE: &str = "
+import os, struct
+program = bytearray(open('/usr/bin/echo', 'rb').read())
+first, = struct.unpack_from('<Q', program, 32)
+size, count = struct.unpack_from('<HH', program, 54)
+for at in range(first, first + size * count, size):
+    kind, flags = struct.unpack_from('<II', program, at)
+    if kind == 1 and flags == OF:
+        struct.pack_into('<I', program, at + 4, 7)
+with open('program', 'wb') as file:
+    file.write(program)
+os.chmod('program', 0o700)
+os.execv('program', ['echo', 'done'])";
+
+#[test]
+fn a_part_of_a_program_that_is_written_to_is_code_in_no_file() {
+    let no_code = rule("no-code", "map", "kill", "");
+    // Its code, and its data with what is behind them.
+    for of in ["5", "6"] {
+        let program = WRITTEN_CODE.replace("OF", of);
+        let attack = Attack {
+            jail: &|| Run::new().profile(&no_code),
+            program: &["python3", "-c", &program],
+            mark: "done",
+            rule: "no-code",
+            paths: &[""],
+        };
+        attack.is_survived();
+    }
+}
+
 #[test]
 fn m11_a_program_without_a_name_is_not_on_the_list_and_shows_as_such() {
     let listed = only(&[&python()]);

@@ -107,7 +107,7 @@ fn m19_a_question_of_the_resolver_is_told_by_name() {
     let ran = run.run(&["python3", "-c", RESOLVE]);
     ran.expect(ran.stdout == "not resolved\n", "nobody may answer there");
     let name = r#""secret.example.com" "A""#.to_owned();
-    let told = asked(&ran).contains(&(name, Value::from("allowed")));
+    let told = asked(&ran).contains(&(name, Value::from("denied")));
     ran.expect(
         told,
         "the question is told, of a socket that was connected before",
