@@ -147,7 +147,7 @@ impl Rules {
         };
         let is_ruled = !is_of_others || self.strict && self.definitions.iter().any(refuses);
         let marked = u32::from(self.marks_sockets) * sockets::MARKED;
-        marked | u32::from(!is_ruled) * sockets::UNRULED
+        marked | (u32::from(!is_ruled) * sockets::UNRULED)
     }
 
     /// The rule that is mere advice, plus one; 0 for none.

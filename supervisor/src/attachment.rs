@@ -76,6 +76,9 @@ pub type BeginningTaker<'t> = &'t mut dyn FnMut(&Report) -> anyhow::Result<()>;
 /// Times that the rings are read at the end, at most, before it is asked who is missed: all that waits there then is taken.
 const ROUNDS: usize = 64;
 
+/// The longest time that a reader of the events may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Parts of a jail that an attachment does not give, for its report.
 const NOT_GIVEN: [&str; 3] = [
     "namespaces, a root of its own, seccomp, Landlock: what the rules do not speak of is not held back",
@@ -101,7 +104,9 @@ pub fn attach(
     policy.settle_home(&[], &|_| true);
     let clock = clock::now();
     let events = request.events.take();
-    let events = (events.map(|file| UserFile::new(file, None)), request.redact);
+    // A group whose watcher waits for somebody would be killed late, and let go never.
+    let events = events.map(|file| UserFile::new(file, None).within(PATIENCE));
+    let events = (events, request.redact);
     let mut sink = EventSink::new(events, &policy, clock, observer);
     let sinks = (std::mem::take(&mut request.sinks), request.redact);
     sink.alert(sinks, &policy, &[], None)?;

@@ -13,7 +13,9 @@ mod required;
 mod robust;
 mod roots;
 mod several;
+mod sockets;
 mod tables;
+mod unread;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -479,34 +481,6 @@ fn what_no_rule_speaks_of_is_not_held_back() {
     );
 }
 
-/// Makes a socket whose packets have the address that the program writes into them.
-const RAW: &str = "
-import socket, sys
-for line in sys.stdin:
-    if not line.startswith('go'): break
-    try: print('made', socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).fileno() > 0, flush=True)
-    except OSError as error: print('refused', error.errno, flush=True)
-";
-
-#[test]
-fn where_rules_keep_a_group_from_addresses_it_has_no_socket_that_passes_them() {
-    let place = scratch();
-    let profile = place.path().join("mine.toml");
-    let text = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"container\"]\n[[rule]]\nid = \"nobody\"\n\
-         on = \"send\"\naddress = \"192.0.2.1\"\naction = \"deny\"\nseverity = \"high\"\nwhy = \"it is tested\"\n";
-    std::fs::write(&profile, text).expect("a test can write");
-    let profile = profile.display().to_string();
-    for (mode, said) in [("enforce", "refused 1"), ("observe", "made True")] {
-        let group = OthersGroup::new();
-        let options = ["--profile", &profile, "--mode", mode];
-        let attached = Attached::to(&["--cgroup", &group.name], &options);
-        let mut others = Others::start_with(&group.path, RAW, &[]);
-        assert_eq!(others.ask("go"), said, "{mode}");
-        others.end();
-        attached.end();
-    }
-}
-
 #[test]
 fn observing_tells_and_kills_nobody() {
     let group = OthersGroup::new();
@@ -587,8 +561,12 @@ fn a_turnkey_that_is_killed_takes_its_rules_with_it() {
 fn what_cannot_be_attached_to_is_125_with_the_fix() {
     let group = OthersGroup::new();
     let own = std::process::id().to_string();
-    let cases: [(&[&str], &str); 7] = [
+    let threads = group.below("threads");
+    std::fs::write(threads.join("cgroup.type"), "threaded").expect("root makes it one");
+    let threads = format!("{}/threads", group.name);
+    let cases: [(&[&str], &str); 8] = [
         (&["--cgroup", "/no-such-group"], "there is no group"),
+        (&["--cgroup", &threads], "attach to its domain"),
         (&["--cgroup", "/"], "attach to a group below it"),
         (&["--cgroup", "/a/../b"], "as /proc/PID/cgroup does"),
         (&["--pid", "4194999"], "there is no process 4194999"),

@@ -127,6 +127,8 @@ fn no_output_is_written_over_what_is_read() {
     std::os::unix::fs::symlink("key.pem", place.at("link.pem")).expect("it can be made");
     let profile = "schema = \"turnkey.profile/v1\"\nname = \"own\"\nextends = [\"untrusted\"]\n";
     std::fs::write(place.at("own.toml"), profile).expect("it can be written");
+    let profile = profile.replace("untrusted", "container");
+    std::fs::write(place.at("group.toml"), profile).expect("it can be written");
     for (line, file) in [
         (
             "attest --key key.pem --report report.json -o key.pem",
@@ -148,6 +150,14 @@ fn no_output_is_written_over_what_is_read() {
         (
             "run --unmonitored --profile ./own.toml --report own.toml -- true",
             "own.toml",
+        ),
+        (
+            "attach --cgroup /none --profile ./group.toml --events group.toml",
+            "group.toml",
+        ),
+        (
+            "attach --cgroup /none --to webhook:http://127.0.0.1:9/ --webhook-secret-file key.pem --report key.pem",
+            "key.pem",
         ),
     ] {
         let before = std::fs::read(place.at(file)).expect("it is there");

@@ -4,19 +4,34 @@
 //! it is: the standard library's own macros would end the process instead.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde::Serialize;
 use turnkey_report::{json, visible};
+use turnkey_supervisor::files::write_within;
 
 /// A line of turnkey's own. Words of a file or of its name neither begin another line nor steer a terminal.
 pub fn line(words: &str) {
-    text(&format!("turnkey: {}\n", visible(words)));
+    text(&as_line(words));
+}
+
+/// The text of such a line.
+pub fn as_line(words: &str) -> String {
+    format!("turnkey: {}\n", visible(words))
 }
 
 /// Lines of turnkey's own, as [`turnkey_supervisor::advice`] makes them: of their parts none breaks a line.
 pub fn lines(words: &str) {
     let lines: Vec<String> = words.lines().map(visible).collect();
     text(&format!("turnkey: {}\n", lines.join("\n")));
+}
+
+/// A text of turnkey's own for somebody who may read nothing, and is not waited for.
+pub fn text_within(words: &str, patience: Duration) {
+    let mut rest = words.as_bytes();
+    while let Ok(written @ 1..) = write_within(&mut std::io::stderr().lock(), rest, patience) {
+        rest = &rest[written..];
+    }
 }
 
 /// A text as it is: what renders a diagnostic or a report has made it visible.

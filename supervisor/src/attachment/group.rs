@@ -29,6 +29,7 @@ const MOST_GROUPS: usize = 100_000;
 
 /// The file by which the kernel kills a whole group, cgroups-v2.
 const KILL: &str = "cgroup.kill";
+const TYPE: &str = "cgroup.type";
 
 /// The file in which the kernel says whether a process is in a group or below.
 const EVENTS: &str = "cgroup.events";
@@ -103,7 +104,21 @@ impl ForeignGroup {
             id,
         };
         group.require_without_us()?;
+        group.require_domain()?;
         Ok(group)
+    }
+
+    /// The kernel kills whole processes, and of a threaded group only its domain has those: cgroups-v2, "Threads".
+    fn require_domain(&self) -> anyhow::Result<()> {
+        let mut kind = String::new();
+        self.open(TYPE)?.read_to_string(&mut kind)?;
+        ensure!(
+            !matches!(kind.trim_end(), "threaded" | "domain invalid"),
+            "{} is a threaded group, which has threads and no processes: attach to its domain, the nearest group above whose \
+             {TYPE} says \"domain threaded\"",
+            self.name.display()
+        );
+        Ok(())
     }
 
     /// The group that a process is in.

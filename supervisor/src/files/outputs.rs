@@ -189,9 +189,16 @@ impl RunOutputs {
         }
     }
 
-    /// Makes sure that a program cannot write its own next profile, nor the evidence against it, and that no output is written over a profile
-    /// or the secret of webhooks.
+    /// Makes sure that a program cannot write its own next profile, nor the evidence against it, and that no output is written over what
+    /// is read.
     pub fn require_unreachable(&self, policy: &Policy) -> anyhow::Result<()> {
+        self.require_beside_inputs(policy)?;
+        self.require_out_of_reach(policy)?;
+        Ok(())
+    }
+
+    /// Makes sure that no output is written over a profile or the secret of webhooks.
+    pub fn require_beside_inputs(&self, policy: &Policy) -> anyhow::Result<()> {
         let profiles = policy.files.iter().map(|file| ("the profile", &**file));
         let secrets = self.sinks.iter().filter_map(FoundSink::secret);
         let secrets = secrets.filter_map(WebhookSecret::file);
@@ -205,7 +212,6 @@ impl RunOutputs {
         for (_, output) in self.named().filter(|(_, output)| !is_learned(output)) {
             output.require_none_of(&inputs)?;
         }
-        self.require_out_of_reach(policy)?;
         Ok(())
     }
 

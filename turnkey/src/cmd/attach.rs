@@ -7,6 +7,8 @@ mod watcher_file;
 
 pub use self::guard::run_guard;
 use self::watcher_file::{ReportFile, begin_events};
+use std::time::Duration;
+
 use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
@@ -38,6 +40,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     let overrides = Overrides::from_flags(mode).context("the flags could not be taken")?;
     let policy = turnkey_policy::load(&arguments.profile, &files::read_text, &overrides)
         .map_err(|error| Failure::Profile(Box::new(error)))?;
+    outputs.require_beside_inputs(&policy)?;
     let group = target::find(&arguments.target)?;
     let mut report_file = ReportFile::open(outputs.report, arguments)?;
     let events = outputs.events;
@@ -76,6 +79,9 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     Ok(done.report.exit_code())
 }
 
+/// The longest time that somebody may take to read a line, who would otherwise have the group wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Says when the group is taken: whoever starts something then knows that it is watched.
 struct Follower {
     quiet: bool,
@@ -85,7 +91,7 @@ struct Follower {
 
 impl RunObserver for Follower {
     fn notice(&mut self, line: &str) {
-        output::line(line);
+        output::text_within(&output::as_line(line), PATIENCE);
     }
 
     fn attached(&mut self, attachment: &Attachment) {
@@ -110,10 +116,8 @@ fn tell_of_watch(attachment: &Attachment, detached: bool) {
         true => format!("; kill {} lets it go", std::process::id()),
         false => String::new(),
     };
-    output::text(&format!(
-        "turnkey: watching {}; {found}{end}\n",
-        attachment.group
-    ));
+    let line = format!("turnkey: watching {}; {found}{end}\n", attachment.group);
+    output::text_within(&line, PATIENCE);
 }
 
 fn tell_story(report: &Report, arguments: &AttachArguments) {
