@@ -15,6 +15,8 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use crate::verifier::{NOTHING, global};
 
 const AT_FDCWD: i32 = -100;
+const EXECVE: i32 = 59;
+const EXECVEAT: i32 = 322;
 const EPERM: u32 = 1;
 const AT_EMPTY_PATH: u32 = 0x1000;
 
@@ -326,8 +328,9 @@ fn left_by_entry(scratch: &mut Scratch, jail: JailCell, thread: u32) -> Verdict 
         return Verdict::NONE;
     };
     if jail.is_marked() {
-        let nr = read::number(read::current_registers());
-        scratch.cursor.marked = read::mark_of(thread, nr).rest();
+        // Whichever call it was, the kernel takes it for execve(2) once the image is there (set_personality_64bit).
+        let marks = [EXECVE, EXECVEAT].map(|nr| read::mark_of(thread, nr).rest());
+        scratch.cursor.marked = marks[0] | marks[1];
     } else {
         scratch.cursor.marked = 0;
     }
