@@ -1,6 +1,7 @@
 //! Courses of acts as findings, and findings that the profile accepts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use turnkey_analysis::behaviour::{End, Found, Step};
 use turnkey_facts::{Change, ChangedFile, ContentFate, Limit, MetLimit, Usage};
@@ -91,7 +92,6 @@ fn levelled(changed: &[ChangedFile]) -> Vec<String> {
     most.unwrap_or_default()
 }
 
-/// True when as many tasks again were refused as there may be.
 /// True when as many tasks again were refused as there may be, and more than a few shells are that wait, and try again some times each.
 fn is_bomb(met: &MetLimit, limits: &JailLimits) -> bool {
     const WAITING: u32 = 32;
@@ -114,10 +114,11 @@ fn without_advice(words: String) -> String {
     words.split(';').next().unwrap_or_default().to_owned()
 }
 
-/// The clock ended it, and it had used less than a hundredth of the time.
+/// The clock ended it, and it had used less than a hundredth of the time. In a short one it may have waited for its input.
 fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let used = usage.user? + usage.system?;
-    let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
+    const SHORT: Duration = Duration::from_secs(10);
+    let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall && limits.wall >= SHORT;
     idle.then(|| {
         format!(
             "did nothing for nearly all of {}: it used {} of a CPU",

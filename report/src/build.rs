@@ -191,6 +191,7 @@ impl Report {
                     .last()
                     .map(|file| escape(file.as_os_str().as_bytes())),
                 sha256: policy.sha256.clone(),
+                mode: Some(policy.enforcement.mode),
             },
             host: Host {
                 kernel: escape(inputs.host.kernel.as_bytes()),

@@ -64,6 +64,10 @@ const SHAPES: &[(&str, &str)] = &[
         r"((?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://)[A-Za-z0-9_-]{20,}(@)",
     ),
     (
+        "password",
+        r#"((?-u:\b)curl(?-u:\b)[^\n|;&]*?[\s"'](?:-[A-Za-z]*u *|--user[ =]+)["']?)[^\s"':=\[]+:[^\s"']+()"#,
+    ),
+    (
         "authorization",
         r#"((?i-u:\bauthorization *[:=] *(?:basic|bearer|token|digest|negotiate)) +)[^\s"'\\\[]{3,}()"#,
     ),
@@ -172,7 +176,8 @@ struct Shapes {
 /// True when a text can have a credential at all.
 fn may_have_any(text: &str) -> bool {
     let is_url = || text.contains("://") && text.contains('@');
-    if has_any(text, HINTS, |hint| text.contains(hint)) || is_url() {
+    let is_curl = || text.contains("curl") && text.contains(" -");
+    if has_any(text, HINTS, |hint| text.contains(hint)) || is_url() || is_curl() {
         return true;
     }
     let lower = text.to_ascii_lowercase();
@@ -275,6 +280,12 @@ pub fn arguments(arguments: &mut [String]) {
             *argument = mark("secret");
         } else if is_curl && matches!(kept.as_str(), "-u" | "--user") && argument.contains(':') {
             *argument = mark("password");
+        } else if let Some(flag) = ["--user=", "-u"]
+            .into_iter()
+            .find(|flag| is_curl && argument.starts_with(*flag))
+            && argument.contains(':')
+        {
+            *argument = format!("{flag}{}", mark("password"));
         } else if let Cow::Owned(redacted) = text(argument) {
             *argument = redacted;
         }

@@ -459,6 +459,10 @@ mod tests {
             network: NetworkMode::Loopback.into(),
             ..fixture::policy()
         };
+        let answered = Policy {
+            network: NetworkMode::Sinkhole.into(),
+            ..fixture::policy()
+        };
         let of = |policy: &Policy, act, address: &str, errno| {
             let address = Address::Inet(address.parse().unwrap());
             Attribution::new(policy).network(act, &address, errno)
@@ -470,8 +474,10 @@ mod tests {
                 assert_eq!(of(&none, act, address, libc::ECONNREFUSED), nowhere);
                 let refused = Denied(Stopper::CgroupProgram);
                 assert_eq!(of(&none, act, address, libc::EPERM), refused);
-                assert_eq!(of(&own, act, address, 0), Allowed, "{address}");
+                assert_eq!(of(&own, act, address, 0), nowhere, "{address}");
+                assert_eq!(of(&answered, act, address, 0), Allowed, "{address}");
             }
+            assert_eq!(of(&own, act, "127.0.0.1:54", 0), Allowed);
         }
         assert_eq!(of(&none, NetworkAct::Bind, "127.0.0.1:0", 0), Allowed);
     }

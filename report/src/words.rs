@@ -26,6 +26,30 @@ pub fn deserialize<'de, T: NamedVariants, D: Deserializer<'de>>(
     })
 }
 
+/// A word that a report may not have: the key is left out then.
+pub mod optional {
+    use serde::{Deserializer, Serializer};
+    use turnkey_policy::NamedVariants;
+
+    /// Writes the name; of `None` nobody asks.
+    pub fn serialize<T: std::fmt::Display, S: Serializer>(
+        word: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match word {
+            Some(word) => super::serialize(word, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Reads the name, which is there.
+    pub fn deserialize<'de, T: NamedVariants, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        super::deserialize(deserializer).map(Some)
+    }
+}
+
 /// The schema of a word: one of those that there are.
 #[cfg(test)]
 pub fn schema<T: NamedVariants>(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,6 +1,7 @@
 //! How a run ends when somebody outside wants it to, and what a strange caller may do to it.
 
 use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -318,6 +319,41 @@ fn the_death_signal_alone_ends_the_jail() {
     holder.wait().unwrap();
     child.wait().unwrap();
     assert!(dies && held, "without a hang-up");
+}
+
+/// Starts a run by a shell that is then killed; whether turnkey and the jail's init live on.
+fn outlives_its_parent(options: &str) -> bool {
+    let run = Run::new().option(&format!("--quiet --unmonitored{options}"));
+    let command = run.command(&["/bin/sh", "-c", "echo ready; exec sleep 600"]);
+    let mut parent = Command::new("/bin/sh");
+    parent.args(["-c", "\"$@\" & echo $!; wait", "sh"]);
+    parent.arg(command.get_program()).args(command.get_args());
+    parent.stdout(Stdio::piped());
+    let mut parent = parent.spawn().expect("a shell can be run");
+    let mut lines = BufReader::new(parent.stdout.take().expect("a pipe")).lines();
+    let mut line = || lines.next().expect("a line").expect("text");
+    let mut said = [line(), line()];
+    said.sort();
+    let turnkey = Pid::from_raw(said[0].parse().expect("the id of turnkey"));
+    let sleeper = children_of(turnkey).expect("a keeper and an init");
+    parent.kill().expect("it is a child");
+    parent.wait().expect("it is a child");
+    let begun = Instant::now();
+    let lives = || is_alive(turnkey) || is_alive(sleeper.init);
+    while lives() && begun.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let lives = lives();
+    if lives {
+        kill_both(&sleeper);
+    }
+    lives
+}
+
+#[test]
+fn a_run_dies_with_its_parent_where_it_is_to() {
+    assert!(outlives_its_parent(""), "the control");
+    assert!(!outlives_its_parent(" --die-with-parent"));
 }
 
 /// A run whose init was told that it has a death signal and has none. `hold` keeps the hang-up

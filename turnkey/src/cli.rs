@@ -244,6 +244,9 @@ pub struct RunArguments {
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+    /// End with the thread that started turnkey: nothing lives on, and no report is written then
+    #[arg(long, help_heading = "Limits")]
+    pub die_with_parent: bool,
     /// The residence of the monitor's programs.
     #[command(flatten)]
     pub residence: ResidenceArguments,

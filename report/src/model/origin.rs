@@ -1,8 +1,10 @@
 //! The origin of a run, and of what it was shown: under which profile, where, for whom, and by whose word.
 
 use serde::{Deserialize, Serialize};
+use turnkey_policy::EnforcementMode;
 
 use super::Report;
+use crate::words;
 
 /// The profile that was enforced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +18,14 @@ pub struct Profile {
     /// Over the texts of all merged profiles and the overrides.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
     pub sha256: String,
+    /// `enforce`, or `observe` where rules that would kill or deny only told; absent in reports of earlier versions.
+    #[serde(
+        default,
+        with = "words::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(test, schemars(schema_with = "words::schema::<EnforcementMode>"))]
+    pub mode: Option<EnforcementMode>,
 }
 
 /// The machine.

@@ -135,6 +135,26 @@ fn a_value_stands_behind_its_flag() {
         "/usr/bin/curl -u [redacted: password]"
     );
     assert_eq!(
+        redacted(&["curl", "--user=bob:hunter2", "-ubob:hunter2"]),
+        "curl --user=[redacted: password] -u[redacted: password]"
+    );
+    assert_eq!(
+        redacted(&[
+            "sh",
+            "-c",
+            "cd x; curl -s -u 'bob:hunter2' u | docker -u 1000:1000"
+        ]),
+        "sh -c cd x; curl -s -u '[redacted: password]' u | docker -u 1000:1000"
+    );
+    assert_eq!(
+        redacted(&[
+            "sh",
+            "-c",
+            "curl --user=bob:hunter2 http://a:1; date -u a:b"
+        ]),
+        "sh -c curl --user=[redacted: password] http://a:1; date -u a:b"
+    );
+    assert_eq!(
         redacted(&["docker", "-u", "1000:1000"]),
         "docker -u 1000:1000"
     );

@@ -334,6 +334,7 @@ def execute(name): os.execv(name, ['evil'])
     )
 }
 
+expected!(m12_a_script_is_its_rules_by_whatever_name_it_is_started: on [TRACEPOINT_6_1, NEWEST_TRACEPOINT]);
 #[test]
 fn m12_a_script_is_its_rules_by_whatever_name_it_is_started() {
     for (way, answers) in STARTS {

@@ -33,7 +33,7 @@ const TABLE: &[Row] = &[
     (&["--quiet-mode", "--silent"], Some("--quiet"), "leaves the last lines away"),
     (&["--dry-run", "--print"], None, "`turnkey explain` shows what the jail would be"),
     (&["-d", "--detach", "--background"], None, "a run ends with its command: `&` of the shell puts it into the background"),
-    (&["--rm", "--init", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "--security-opt", "--no-new-privileges", "--unshare-all", "--unshare-pid", "--unshare-user"], None, "every run is like that: leave it out"),
+    (&["--rm", "--init", "--new-session", "--clearenv", "--cap-drop", "--security-opt", "--no-new-privileges", "--unshare-all", "--unshare-pid", "--unshare-user"], None, "every run is like that: leave it out"),
     (&["--privileged", "--cap-add", "--device", "--gpus"], None, "no jail has capabilities, or devices of the host"),
 ];
 

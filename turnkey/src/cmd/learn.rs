@@ -225,6 +225,7 @@ fn installations(
 
 fn as_run(arguments: LearnArguments) -> RunArguments {
     RunArguments {
+        die_with_parent: false,
         profile: arguments.profile,
         report: arguments.report,
         events: None,

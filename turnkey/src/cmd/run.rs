@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use nix::sys::signal::Signal;
 use nix::sys::stat::{FileStat, fstat};
 use turnkey_facts::Event;
 use turnkey_jailer::Running;
@@ -38,6 +39,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     #[cfg(not(feature = "scan"))]
     if arguments.scan {
         return Err(super::scan::left_out());
+    }
+    if arguments.die_with_parent {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
+            .context("this process could not be tied to its parent")?;
     }
     if arguments.service.chosen() {
         return served::run(arguments);
