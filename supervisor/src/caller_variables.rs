@@ -45,7 +45,8 @@ pub fn note(report: &mut Report, policy: &Policy, caller: &CallerEnvironment) {
     if !talks || report.network_attempts.is_empty() || !has_failed_by_itself(report) {
         return;
     }
-    let certificates = CERTIFICATES.iter().filter_map(|name| {
+    let named = CERTIFICATES.iter().filter(|_| was_answered(report, mode));
+    let certificates = named.filter_map(|name| {
         let value = value(name, policy, caller)?;
         certificates(name, value, policy)
     });
@@ -54,6 +55,15 @@ pub fn note(report: &mut Report, policy: &Policy, caller: &CallerEnvironment) {
         proxy(name, value.to_str()?, mode)
     });
     report.variables_left = certificates.chain(proxies).take(MOST).collect();
+}
+
+/// True when somebody may have shown a certificate: where turnkey passes on what hosts answer, somebody has answered.
+fn was_answered(report: &Report, mode: NetworkMode) -> bool {
+    let mut passed = report
+        .network_attempts
+        .iter()
+        .filter_map(|row| row.passed.as_ref());
+    mode == NetworkMode::Host || passed.any(|passed| passed.received_bytes > 0)
 }
 
 /// The caller's value of a variable that the program does not have.

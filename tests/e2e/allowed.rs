@@ -192,6 +192,8 @@ except ConnectionResetError: print('reset')",
         .iter()
         .any(|attempt| attempt["passed"]["failed"]["ECONNREFUSED"] == 1);
     ran.expect(failed, "the report says why");
+    let line = "turnkey: this host did not reach 203.0.113.7:8443 (ECONNREFUSED) for the program\n";
+    ran.expect(ran.stderr.contains(line), "and the terminal");
 }
 
 #[test]

@@ -5,7 +5,9 @@ pub(super) fn size(text: &str) -> Option<String> {
     let text = text.trim().to_ascii_uppercase().replace(' ', "");
     let text = text.strip_suffix('B').unwrap_or(&text);
     let text = text.strip_suffix('I').unwrap_or(text);
-    super::size(text).map(|_| text.to_owned())
+    super::size(text)
+        .filter(|bytes| *bytes > 0)
+        .map(|_| text.to_owned())
 }
 
 /// The same of so many CPUs, or of a percentage without its sign: nobody asks for ten CPUs and means ten percent.
@@ -39,7 +41,9 @@ pub(super) fn duration(text: &str) -> Option<String> {
         _ => return None,
     };
     let text = format!("{digits}{unit}");
-    super::duration(&text).map(|_| text)
+    super::duration(&text)
+        .filter(|time| !time.is_zero())
+        .map(|_| text)
 }
 
 #[cfg(test)]

@@ -52,13 +52,13 @@ fn program(left: &LeftProgram) -> String {
 
 fn variables(left: &[LeftVariable]) -> Option<String> {
     let names: Vec<&str> = left.iter().map(|one| one.name.as_str()).collect();
-    let passes = match left.len() {
+    let (it, passes) = match left.len() {
         0 => return None,
-        1 => "passes it",
-        _ => "passes them",
+        1 => ("it", "passes it"),
+        _ => ("them", "passes them"),
     };
     Some(format!(
-        "{} of your environment did not pass, and the program talked to others: {} {passes}",
+        "{} of your environment did not pass; a program that talks to others may go by {it}: {} {passes}",
         names.join(", "),
         flags(left).join(" ")
     ))
@@ -99,7 +99,7 @@ mod tests {
         };
         assert_eq!(
             variables(&[left("SSL_CERT_FILE"), left("PIP_CERT")]).unwrap(),
-            "SSL_CERT_FILE, PIP_CERT of your environment did not pass, and the program talked to others: \
+            "SSL_CERT_FILE, PIP_CERT of your environment did not pass; a program that talks to others may go by them: \
              --env SSL_CERT_FILE --read '/opt/a b.pem' --env PIP_CERT passes them"
         );
         assert_eq!(variables(&[]), None);

@@ -18,6 +18,7 @@ pub fn all(report: &Report) -> impl Iterator<Item = String> {
         published(report),
         unreached(report),
         datagrams(report),
+        unanswered(report),
         watchers(report),
         static_look(report),
     ];
@@ -133,6 +134,35 @@ fn datagrams(report: &Report) -> Option<String> {
             named.join(", ")
         )
     })
+}
+
+/// Allowed hosts that this host could not reach for the program, which saw a reset, in a line.
+fn unanswered(report: &Report) -> Option<String> {
+    const NAMED: usize = 3;
+    let failed = report.network_attempts.iter().filter_map(|row| {
+        let passed = row
+            .passed
+            .as_ref()
+            .filter(|passed| passed.connections == 0)?;
+        let (errno, _) = passed.failed.first_key_value()?;
+        Some((row.address.as_str(), errno.as_str()))
+    });
+    let failed: BTreeSet<(&str, &str)> = failed.collect();
+    let named = failed.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|(address, errno)| format!("{address} ({errno})"))
+        .collect();
+    let more = match failed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let words = || {
+        format!(
+            "this host did not reach {}{more} for the program",
+            named.join(", ")
+        )
+    };
+    (!failed.is_empty()).then(words)
 }
 
 /// Ports at which the program waited until it was ended, and nobody but the jail itself could come, in a line.

@@ -81,7 +81,7 @@ fn run(options: &[&str], variable: (&str, &str), program: &str) -> (Option<i32>,
 /// The flags that are told for the variable.
 fn flags(told: &str, name: &str) -> Vec<String> {
     let begin = format!(
-        "turnkey: {name} of your environment did not pass, and the program talked to others: "
+        "turnkey: {name} of your environment did not pass; a program that talks to others may go by it: "
     );
     let line = told.lines().find_map(|line| line.strip_prefix(&begin));
     let flags = line.and_then(|line| line.strip_suffix(" passes it"));

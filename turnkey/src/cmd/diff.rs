@@ -110,6 +110,10 @@ impl DiffSubject {
     fn read(name: &str) -> Result<DiffSubject, Failure> {
         let bytes = match turnkey_policy::is_file(name) || Path::new(name).exists() {
             true => Some(files::read(Path::new(name), LARGEST)),
+            // No profile is called so.
+            false if name.ends_with(".json") => {
+                return Err(anyhow::anyhow!("there is no file {name}").into());
+            }
             false => None,
         };
         let bytes = bytes
