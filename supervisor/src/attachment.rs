@@ -249,7 +249,7 @@ fn attempt(
     attached.found_count = found_count;
     attached.groups_below = groups_below;
     if found_count == 0 {
-        sink.await_program(teller.policy);
+        sink.await_program(teller.policy, request.before_program);
     }
     teller.begin(&attached)?;
     sink.attached(&attached);

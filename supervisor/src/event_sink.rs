@@ -217,9 +217,10 @@ impl<'o> EventSink<'o> {
 
     /// Keeps events from the detectors until the first program is started: whoever fills an empty group, such as a
     /// container's runtime, mounts and makes namespaces there for it. Rules are the kernel's, and act all the same. Where no
-    /// program is started at all, the detectors get everything in the end.
-    pub fn await_program(&mut self, policy: &Policy) {
-        self.before_program = Some(BeforeProgram::from_policy(policy));
+    /// program is started at all, the detectors get in the end what was not done to start one. `named` is the process that a runtime says
+    /// is going to be the program.
+    pub fn await_program(&mut self, policy: &Policy, named: Option<u32>) {
+        self.before_program = Some(BeforeProgram::from_policy(policy, named));
     }
 
     /// Tells files of a violation by the host's names, too. These processes are there already; `root` is the root directory that a runtime

@@ -443,3 +443,21 @@ fn every_other_command_of_a_runtime_is_as_without_the_wrapper() {
         String::from_utf8_lossy(&refused.stderr).contains("`--bun=/x` is not known to turnkey")
     );
 }
+
+/// What a runtime does to start a program that is not there is no act of the container's.
+#[test]
+fn a_container_whose_program_is_not_there_tries_no_escape() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("absent-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    add_hook(directory.path(), directory.path());
+    change(directory.path(), |settings| {
+        settings["process"]["args"] = serde_json::json!(["/absent"]);
+    });
+    let container = Container::start(directory.path(), &id);
+    assert_ne!(container.end(), 0, "it is not started");
+    let (report, text) = of_the_end(&directory.path().join(format!("{id}.json")));
+    assert_eq!(report["risk_score"], 0, "{text}");
+    let found = |id: &str| text.contains(&format!("\"id\": \"{id}\""));
+    assert!(found("mount") && !found("behaviour:jail-escape"), "{text}");
+}

@@ -34,14 +34,17 @@ pub struct BeforeProgram {
     again: Option<(usize, u64)>,
     /// True when the root was changed since.
     pivoted: bool,
+    /// The process that a runtime has said is going to be the program, and whether it has changed the root.
+    named: Option<(u32, bool)>,
 }
 
 impl BeforeProgram {
-    /// Of a group without processes, under `policy`.
-    pub fn from_policy(policy: &Policy) -> BeforeProgram {
+    /// Of a group without processes but for a runtime's that is going to be the program, under `policy`.
+    pub fn from_policy(policy: &Policy, named: Option<u32>) -> BeforeProgram {
         let patterns = policy.rules.iter().map(|rule| rule.path.clone());
         BeforeProgram {
             patterns: patterns.collect(),
+            named: named.map(|pid| (pid, false)),
             ..BeforeProgram::default()
         }
     }
@@ -87,6 +90,9 @@ impl BeforeProgram {
             }
             Kind::Refused { nr, errno: 0, .. } if *nr == PIVOT_ROOT => {
                 self.pivoted |= self.again.is_some();
+                if let Some((pid, pivoted)) = &mut self.named {
+                    *pivoted |= event.task.pid == *pid;
+                }
             }
             _ => {}
         }
@@ -115,9 +121,16 @@ impl BeforeProgram {
         }
     }
 
-    /// All that was kept, where no program was started.
-    pub fn rest(self) -> Vec<Event> {
-        self.events
+    /// All that was kept and made nothing ready, where no program was started, as one that is not there.
+    pub fn rest(mut self) -> Vec<Event> {
+        match (self.named, self.again) {
+            (_, Some(_)) if self.pivoted => Vec::new(),
+            (Some((pid, true)), _) => {
+                self.events.retain(|event| event.task.pid != pid);
+                self.events
+            }
+            _ => self.events,
+        }
     }
 }
 
@@ -226,7 +239,7 @@ mod tests {
         let no_files = |path: &str| Err(path.to_owned());
         let overrides = turnkey_policy::Overrides::default();
         let policy = turnkey_policy::load("container", &no_files, &overrides).unwrap();
-        let before = BeforeProgram::from_policy(&policy);
+        let before = BeforeProgram::from_policy(&policy, None);
         let rule = policy.rules.iter().position(|rule| rule.id == "raw-device");
         let made = |path: &str, nr, action| Event {
             decision: Some(turnkey_facts::Decision {
@@ -267,6 +280,31 @@ mod tests {
         assert!(
             is_told(&made("/dev/sda", SYMLINKAT, RuleAction::Log)),
             "it is named"
+        );
+    }
+
+    #[test]
+    fn what_made_ready_for_a_program_that_is_not_there_is_nobodys_act() {
+        let rest = |named: Option<u32>, kinds: Vec<Kind>| {
+            let mut before = BeforeProgram {
+                named: named.map(|pid| (pid, false)),
+                ..BeforeProgram::default()
+            };
+            for (seq, kind) in (0..).zip(kinds) {
+                assert!(before.take(&event(seq, SECOND, kind)).is_none());
+            }
+            before.rest().len()
+        };
+        let ready = || vec![call(MOUNT), call(PIVOT_ROOT), call(MOUNT)];
+        let again = [vec![exec(RUNC)], ready()].concat();
+        assert_eq!(rest(None, again), 0);
+        assert_eq!(rest(Some(10), ready()), 0, "the process that was named");
+        assert_eq!(rest(Some(11), ready()), 3, "another one");
+        assert_eq!(rest(None, ready()), 3, "nobody named any");
+        assert_eq!(
+            rest(Some(10), vec![call(MOUNT)]),
+            1,
+            "it made nothing ready"
         );
     }
 

@@ -371,7 +371,10 @@ fn m12_a_script_is_its_rules_by_whatever_name_it_is_started() {
         if answers == Answers::ItsRule {
             for ran in [ran, noted, jail("--mode enforce", "log")] {
                 let told = violations(&ran, "evil").filter(|one| one["on"] == "exec");
-                ran.expect(told.count() == 1, &format!("it is told once: {way}"));
+                let told = told.count();
+                // Where one program kills and another one tells (0023), an attempt and the exec are told.
+                let is_told = told == 1 || ran.code == 121 && told == 2;
+                ran.expect(is_told, &format!("it is told once: {way}"));
             }
         }
     }
