@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnkey_analysis::behaviour::{End, Found, Step};
 use turnkey_facts::{Change, ChangedFile, ContentFate, Limit, MetLimit, Usage};
-use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
+use turnkey_policy::{AcceptedFinding, JailLimits, Policy, Severity};
 
 use super::clock::Clock;
 use super::ending::{Ending, RunEnding};
@@ -117,7 +117,7 @@ fn without_advice(words: String) -> String {
 /// The clock ended it, and it had used less than a hundredth of the time. In a short one it may have waited for its input.
 fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let used = usage.user? + usage.system?;
-    const SHORT: Duration = Duration::from_secs(10);
+    const SHORT: Duration = Duration::from_secs(5);
     let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall && limits.wall >= SHORT;
     idle.then(|| {
         format!(
@@ -140,6 +140,13 @@ pub fn findings(found: Vec<Found>, clock: &Clock) -> impl Iterator<Item = Findin
         evidence: found.steps.iter().map(|one| step(one, clock)).collect(),
         accepted: None,
     })
+}
+
+/// The line of a profile for whoever meant such a course of acts; none for what no program should do, and for other findings.
+pub fn to_allow(finding: &Finding) -> Option<String> {
+    let name = finding.id.strip_prefix(PREFIX)?;
+    let is_meant = finding.severity < Severity::Critical;
+    is_meant.then(|| format!("[behaviour] {name} = \"off\""))
 }
 
 fn step(step: &Step, clock: &Clock) -> EvidenceStep {

@@ -156,7 +156,7 @@ impl<W: Write> Page<'_, W> {
         match rows.first() {
             _ if !finding.counts() => self.accepted(finding),
             Some(_) => self.rule(report, finding, &rows),
-            None if behaviour::is_one(finding) => self.behaviour(finding),
+            None if behaviour::is_one(finding) => self.behaviour(report, finding),
             None => self.remark(finding),
         }
     }
@@ -199,7 +199,7 @@ impl<W: Write> Page<'_, W> {
     }
 
     /// A course of acts in one line, with the act that began it.
-    fn behaviour(&mut self, finding: &Finding) -> io::Result<()> {
+    fn behaviour(&mut self, report: &Report, finding: &Finding) -> io::Result<()> {
         let name = finding.id.trim_start_matches(behaviour::PREFIX);
         let technique = finding.technique.as_deref().unwrap_or("no technique");
         let steps = &finding.evidence;
@@ -212,7 +212,13 @@ impl<W: Write> Page<'_, W> {
             acts => format!(" and {} more", acts - 1),
         };
         let severity = finding.severity;
-        self.head(&format!("{name} ({severity}, {technique}): {first}{more}"))
+        self.head(&format!("{name} ({severity}, {technique}): {first}{more}"))?;
+        // Beside a rule or a limit the course is none that was meant.
+        let is_alone = report.violations.is_empty() && report.status == Status::Exited;
+        match behaviour::to_allow(finding).filter(|_| is_alone) {
+            Some(line) => self.field("to allow", &format!("in a profile: {line}")),
+            None => Ok(()),
+        }
     }
 
     /// Writes the line on a finding that the profile accepts.

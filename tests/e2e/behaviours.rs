@@ -552,3 +552,14 @@ fn what_a_person_typed_and_a_planted_name_are_told() {
     let plants = "mkdir -p ~/.local/bin; printf '#!/bin/sh\n' > ~/.local/bin/sudo";
     is_named(&Run::new().shell(plants), "injection");
 }
+
+#[test]
+fn a_course_of_acts_that_was_meant_is_allowed_by_the_line_that_is_told() {
+    let list = ["ls", "/"];
+    let ran = Run::new().run(&list);
+    let line = "[behaviour] file-discovery = \"off\"";
+    let told = format!("  to allow    in a profile: {line}\n");
+    ran.expect(ran.stderr.contains(&told), "it is told");
+    let meant = Run::new().profile(&line.replacen(' ', "\n", 1)).run(&list);
+    meant.expect(meant.report["verdict"] == "clean", "it is allowed");
+}

@@ -10,6 +10,7 @@ use turnkey_policy::{SCHEMA, Severity, shipped};
 
 use super::command_line;
 use crate::advice::WRITABLE_ROOT;
+use crate::behaviour;
 use crate::model::{LeftProgram, LeftVariable, Report, Violation};
 use crate::shortened;
 use crate::terminal::{self, lacking::SIZE};
@@ -31,6 +32,10 @@ pub fn document(report: &Report) -> String {
     for finding in report.findings.iter().filter(|finding| finding.counts()) {
         let violations = finding.violations(report);
         violations.for_each(|violation| suggested.violation(violation));
+        if let Some(line) = behaviour::to_allow(finding) {
+            let about = format!("a course of acts; to allow it: {line}");
+            suggested.leave_out(&finding.id, &about);
+        }
     }
     for blocked in terminal::blocked::all(report) {
         let by = blocked.process.map(|process| process.comm.as_str());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use turnkey_policy::{AttemptKind, Severity, shipped};
 
 use crate::behaviour;
-use crate::model::{Report, Violation};
+use crate::model::{Profile, Report, Violation};
 use crate::stopper::Stopper;
 use crate::text::quote;
 
@@ -36,7 +36,7 @@ pub fn to_allow<'v>(report: &Report, violation: &'v Violation, whole: bool) -> C
     let grave = violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
     if grave && is_rule {
-        return Cow::Owned(explain(&report.profile.name, violation));
+        return Cow::Owned(explain(&report.profile, violation));
     }
     match is_rule && !whole {
         true => Cow::Owned(in_one_line(&violation.advice)),
@@ -44,14 +44,16 @@ pub fn to_allow<'v>(report: &Report, violation: &'v Violation, whole: bool) -> C
     }
 }
 
-/// The question which rule decides on such an attempt. A profile of the caller's own is to be named by its file, which the report
-/// does not know.
-fn explain(profile: &str, violation: &Violation) -> String {
+/// The question which rule decides on such an attempt. A profile of the caller's own is named by its file, unless a report of an
+/// earlier version does not know it.
+fn explain(profile: &Profile, violation: &Violation) -> String {
     let mut words = vec!["turnkey".to_owned(), "explain".to_owned()];
-    match shipped(profile) {
-        Some(_) if profile == DEFAULT => {}
-        Some(_) => words.push(profile.to_owned()),
-        None => words.push("FILE".to_owned()),
+    let file = profile.file.as_deref().filter(|file| !file.contains('\\'));
+    match (file, shipped(&profile.name)) {
+        (Some(file), _) => words.push(quote(file)),
+        (None, Some(_)) if profile.name == DEFAULT => {}
+        (None, Some(_)) => words.push(profile.name.clone()),
+        (None, None) => words.push("FILE".to_owned()),
     }
     words.extend(["--on".to_owned(), violation.on.name().to_owned()]);
     // What was escaped is not the path itself, and asking for it would ask for another.

@@ -138,6 +138,7 @@ fn poisoned(value: &mut Value, poison: &str) {
         "verdict",
         "severity",
         "action",
+        "mode",
         "on",
         "act",
         "layer",
