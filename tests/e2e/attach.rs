@@ -3,6 +3,7 @@
 mod allowance;
 mod blinded;
 mod detached;
+mod first_thread;
 mod killed;
 mod kinds;
 mod limits;

@@ -51,7 +51,9 @@ impl Detector for Exfiltration {
                 let Some(read) = &self.read else {
                     return;
                 };
-                let own = is_order(&act.event.kind) || *done && state.is_own(*address);
+                let own = is_order(&act.event.kind)
+                    || *done && state.is_own(*address)
+                    || state.looks_up(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
                     let spoke = Step::by_outcome(act, SPOKE, &[address.to_string().as_bytes()]);
                     let steps = vec![read.clone(), spoke];

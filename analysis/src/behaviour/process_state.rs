@@ -64,6 +64,8 @@ pub struct ProcessState {
     places: PathClasses,
     /// Loopback leads nowhere but to the jail itself.
     own_loopback: bool,
+    /// Names are looked up by the host's own way.
+    looks_up: bool,
     /// True when a process of the jail waits for connections, or could.
     serves: bool,
     /// The numbers in the jail of processes that were forked.
@@ -78,6 +80,7 @@ impl ProcessState {
                 network,
                 NetworkMode::None | NetworkMode::Loopback | NetworkMode::Sinkhole
             ),
+            looks_up: network == NetworkMode::Host,
             ..Self::default()
         }
     }
@@ -92,6 +95,12 @@ impl ProcessState {
     /// somebody else was meant, who is out of reach.
     pub fn is_own(&self, address: SocketAddr) -> bool {
         self.serves && self.own_loopback && address.ip().to_canonical().is_loopback()
+    }
+
+    /// True for a name server where one answers, as every service has one looked up whom it talks to. Data in names are a tunnel's.
+    pub fn looks_up(&self, address: SocketAddr) -> bool {
+        const NAME_SERVER: u16 = 53;
+        self.looks_up && address.port() == NAME_SERVER
     }
 
     /// The facts known of the process that acts.

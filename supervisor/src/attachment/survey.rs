@@ -25,9 +25,10 @@ pub fn survey(mut pids: Vec<u32>) -> Vec<SurveyedProcess> {
 
 fn surveyed(pid: u32) -> SurveyedProcess {
     let process = PathBuf::from(format!("/proc/{pid}"));
-    let executable = std::fs::read_link(process.join("exe")).ok();
+    let living = living(&process);
+    let executable = std::fs::read_link(living.join("exe")).ok();
     let executable = executable.map(|path| path.into_os_string().into_vec());
-    let (open, open_count) = descriptors(&process.join("fd"));
+    let (open, open_count) = descriptors(&living.join("fd"));
     let (calls, thread_count) = calls(&process.join("task"));
     SurveyedProcess {
         found: FoundProcess {
@@ -40,6 +41,21 @@ fn surveyed(pid: u32) -> SurveyedProcess {
         },
         known: known(&process, pid, executable),
     }
+}
+
+/// The directory of a thread that has what the process has: a first thread that has ended has neither memory nor descriptors.
+fn living(process: &Path) -> PathBuf {
+    let has_memory = |thread: &PathBuf| std::fs::read_link(thread.join("exe")).is_ok();
+    let first = process.to_owned();
+    if has_memory(&first) {
+        return first;
+    }
+    let threads = std::fs::read_dir(process.join("task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut threads = threads.map(|thread| thread.path());
+    threads.find(has_memory).unwrap_or(first)
 }
 
 /// The process by proc_pid_stat(5), proc_pid_status(5) and proc_pid_cmdline(5); `None` when it has ended.

@@ -3,6 +3,7 @@
 use turnkey_policy::Behaviour;
 
 use super::{P, is_silent, names};
+use crate::behaviour::fixture::{Story, policy};
 
 #[test]
 fn a_shell_on_a_connection_is_a_reverse_shell() {
@@ -269,6 +270,25 @@ fn a_secret_that_was_read_before_the_network_is_exfiltration() {
             story.connects(P, "127.0.0.1:5758");
         },
         Behaviour::Exfiltration,
+    );
+}
+
+#[test]
+fn who_looks_a_name_up_on_the_hosts_network_has_sent_nothing() {
+    let found = |network: &str, address: &str| {
+        let mut story = Story::under(&policy(network));
+        story.reads(P, "/etc/shadow").connects(P, address);
+        let found = story.found();
+        found
+            .iter()
+            .any(|(behaviour, _)| *behaviour == Behaviour::Exfiltration)
+    };
+    let host = "[network]\nmode = \"host\"\nwhy = \"it is a service\"\n";
+    assert!(!found(host, "192.0.2.53:53"));
+    assert!(found(host, "192.0.2.53:443"));
+    assert!(
+        found("", "192.0.2.53:53"),
+        "nobody is asked in a jail without"
     );
 }
 
