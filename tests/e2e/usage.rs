@@ -54,6 +54,27 @@ fn a_bad_size_names_its_flag() {
 }
 
 #[test]
+fn a_report_of_an_earlier_run_is_told_from_that_of_one_that_never_was() {
+    let directory = scratch();
+    let report = directory.path().join("report.json");
+    let named = report.display();
+    std::fs::write(&report, "earlier").unwrap();
+    let mut command = Command::new(binary());
+    command
+        .args(["run", "--profile", "nope", "--report"])
+        .arg(&report)
+        .args(["--", "true"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(
+        said.contains(&format!("{named} is the report of an earlier run")),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(&report).unwrap(), b"earlier");
+}
+
+#[test]
 fn a_missing_command_is_usage() {
     let output = Command::new(turnkey_tests::binary())
         .arg("run")

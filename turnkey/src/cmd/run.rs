@@ -52,9 +52,18 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         .and_sinks(arguments.sinks.find()?)?;
     let layer = layers::wanted(&arguments.layer)?;
     let entered = enter();
-    let policy = load(&arguments.profile, &arguments.overrides)?;
+    let policy = load(&arguments.profile, &arguments.overrides)
+        .inspect_err(|_| tell_of_earlier(&outputs))?;
     let done = under(arguments, policy, (entered, outputs, layer), None)?;
     Ok(done.report.exit_code())
+}
+
+/// Says of a report that was there before that it is not of this run, which has none.
+fn tell_of_earlier(outputs: &RunOutputs) {
+    if let Some(report) = outputs.report.as_ref().filter(|report| report.is_there()) {
+        let path = report.path().display();
+        output::line(&format!("{path} is the report of an earlier run"));
+    }
 }
 
 /// The policy of a profile and what the command line says over it.

@@ -16,10 +16,13 @@ pub fn command(path: &str, scan: &Scan) -> Option<String> {
         return None;
     }
     let mut command = format!("turnkey run --profile {profile}");
-    for address in &scan.needs.connect {
-        if is_plain(address) && Endpoint::parse(address).is_some() {
-            command += &format!(" --allow {address}");
-        }
+    let hosts = scan.needs.connect.iter();
+    let hosts = hosts.filter(|host| is_plain(host) && Endpoint::parse(host).is_some());
+    if scan.score >= GRAVE && hosts.clone().next().is_some() {
+        // It is to be seen what it asks for, and not to get it.
+        command += " --network sinkhole";
+    } else {
+        command.extend(hosts.map(|host| format!(" --allow {host}")));
     }
     let is_there =
         |path: &&String| is_plain(path) && Path::new(path.as_str()).exists() && !is_shown(path);
@@ -28,6 +31,9 @@ pub fn command(path: &str, scan: &Scan) -> Option<String> {
     }
     Some(command + &format!(" -- {interpreter} {path}"))
 }
+
+/// The score from which on a script's hosts are answered by nobody.
+const GRAVE: u32 = 50;
 
 /// Places that every jail has, of its own or the host's.
 const SHOWN: &[&str] = &[
