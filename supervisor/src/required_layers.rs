@@ -45,8 +45,8 @@ const PRIVILEGED: [Layer; 6] = [
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this caller has no privileges, and cannot have what the profile requires:{}\n  \
-     fix: run turnkey as root, or do without them and have the report say so: --best-effort",
-    list(.0)
+     fix: run turnkey as root{}, or do without them and have the report say so: --best-effort",
+    list(.0), by_service()
 )]
 pub struct UnavailableLayers(Vec<(Layer, String)>);
 
@@ -55,6 +55,17 @@ impl UnavailableLayers {
     /// For tests of how it is told.
     pub fn from_layers(layers: Vec<(Layer, String)>) -> UnavailableLayers {
         UnavailableLayers(layers)
+    }
+}
+
+/// The other way to all of them, where this caller may use a service.
+fn by_service() -> &'static str {
+    use nix::unistd::{AccessFlags, access};
+
+    use crate::service::{SOCKET, socket_directory};
+    match access(&socket_directory().join(SOCKET), AccessFlags::W_OK) {
+        Ok(()) => ", or have the service make the run: --service",
+        Err(_) => "",
     }
 }
 

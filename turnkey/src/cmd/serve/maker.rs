@@ -196,7 +196,7 @@ fn refusal(code: RefusalCode, message: impl Into<String>, fix: &str) -> Refusal 
 /// Words of a request that may be turnkey's own: each costs more, the more there are.
 const MOST_OWN_WORDS: usize = 4096;
 
-const LOCAL: &str = "run without the service: --local";
+const LOCAL: &str = "run without the service, as root or with --best-effort: --local";
 
 fn malformed(error: impl std::fmt::Display) -> Refusal {
     refusal(RefusalCode::Malformed, error.to_string(), "")
