@@ -358,7 +358,7 @@ pub fn of_what_is_nowhere(advice: &str, path: &str) -> String {
 }
 
 fn is_plain(path: &str) -> bool {
-    path.starts_with('/') && !path.contains('\\')
+    (path.starts_with('/') || path.starts_with("memfd:")) && !path.contains('\\')
 }
 
 fn network(address: &str, socket: Option<SocketType>) -> Opening {
