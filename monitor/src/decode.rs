@@ -117,8 +117,8 @@ fn event(parts: &Parts<'_>) -> Result<Event, DecodeError> {
     })
 }
 
-/// The slot in which the kernel counts events of this kind.
-pub(crate) fn slot(of: &Kind) -> usize {
+/// The index of the number in which the kernel counts events of this kind.
+pub(crate) fn count_index(of: &Kind) -> usize {
     let (kind, what) = match of {
         Kind::Exec { .. } => (kind::EXEC, 0),
         Kind::ExecAttempt { .. } => (kind::EXEC_ATTEMPT, 0),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use turnkey_abi::count::SLOTS;
 
-use crate::decode::{DecodeError, decode, slot};
+use crate::decode::{DecodeError, count_index, decode};
 use crate::order::Order;
 use crate::sys::Ring;
 use turnkey_facts::Event;
@@ -27,7 +27,7 @@ impl Arrived {
         match decoded {
             Ok(event) => {
                 self.records += 1;
-                self.acts[slot(&event.kind)] += 1 + event.repeated;
+                self.acts[count_index(&event.kind)] += 1 + event.repeated;
                 Some(event)
             }
             Err(_) => {

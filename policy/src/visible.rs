@@ -20,6 +20,19 @@ pub fn is_printable(c: char) -> bool {
     escaped == Ok(2) && !is_blank_letter(c)
 }
 
+/// True for a name that a listing on a terminal obeys or shows as another: with a control character, those above 127 among them, or one
+/// that turns the direction of a text (Bidi_Control of Unicode).
+#[must_use]
+pub fn steers(name: &[u8]) -> bool {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut texts = name.utf8_chunks();
+    texts.any(|chunk| {
+        let is_raw = |byte: &u8| (0x80..0xa0).contains(byte);
+        chunk.valid().chars().any(|c| c.is_control() || turns(c))
+            || chunk.invalid().iter().any(is_raw)
+    })
+}
+
 /// The Hangul fillers are letters to Unicode and empty space to a reader.
 fn is_blank_letter(c: char) -> bool {
     matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')

@@ -41,7 +41,7 @@ const FIRST_WORDS: usize = 3;
 pub const ANYBODY: &str =
     "--allow NAME:PORT for each host that it means; its name is looked up for it";
 
-/// Where what was asked for is no name of a host.
+/// The advice about what is no name of a host.
 pub const NO_FLAG: &str = "no flag has an answer to such a question";
 
 /// The remark beside a port that only the program knows.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use turnkey_facts::Passage;
 use turnkey_jailer::layer::KeptLayer;
-use turnkey_jailer::{Confining, JailError, Plan, Prepared, ShiftedClock, rootless};
+use turnkey_jailer::{Confining, JailError, Plan, Prepared, ShiftedClock};
 use turnkey_monitor::Residence;
 use turnkey_policy::{AllowedHost, NetworkMode};
 use turnkey_report::Report;
@@ -18,6 +18,7 @@ use crate::event_sink::{EventSink, RunObserver};
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
 use crate::monitor_handle::MonitorHandle;
+use crate::place::RunPlace;
 use crate::prepare::{ReadyJail, prepare};
 use crate::relay::{
     self, LastPiece, RelayedStream, Sink, StreamRelays, standard_error, standard_output,
@@ -28,7 +29,7 @@ use crate::sinkhole::{self, Authority};
 use crate::sinks::OpenSink;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::terminal::Terminal;
-use crate::{advice, attach, clock, layer, open_files, others, publish, scope};
+use crate::{advice, attach, clock, layer, open_files, publish};
 
 /// One run that is asked for.
 pub struct RunRequest {
@@ -95,57 +96,6 @@ impl RunRequest {
 /// Told by the run that leaves them.
 const STAYS: &str = "the monitor's programs stay in the kernel, so that later runs start faster; nothing calls them while no run is \
                      watched (`turnkey monitor unload` removes them, --leave-nothing leaves none)";
-
-/// The place that runs of this process are made from.
-#[derive(Debug)]
-pub struct RunPlace {
-    user_namespace: Result<(), rootless::RootlessError>,
-    /// The reason why the groups are made without systemd, where they should not be.
-    scope: Option<anyhow::Error>,
-}
-
-impl RunPlace {
-    /// The place of another run, for a process that has made one already: what there was to tell of the place has been told.
-    pub fn entered_before() -> RunPlace {
-        RunPlace {
-            user_namespace: Ok(()),
-            scope: None,
-        }
-    }
-
-    /// The words for groups that are not where they should be: no reason to stop, they are as strict where they are made now.
-    pub fn notice(&self) -> Option<String> {
-        let error = self.scope.as_ref()?;
-        Some(format!(
-            "the groups of this run are made without systemd's knowledge: {error:#}"
-        ))
-    }
-
-    /// An error when runs of this caller do not start.
-    ///
-    /// # Errors
-    /// When the caller has neither the privileges nor a user namespace.
-    pub fn privileges(self) -> Result<(), rootless::RootlessError> {
-        self.user_namespace
-    }
-}
-
-/// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
-/// privileges. Call it before anything is opened that is to be mounted (a file belongs to the mounts it was opened
-/// among), and before this process has a second thread.
-pub fn enter() -> RunPlace {
-    open_files::make_room();
-    // As the caller: in a namespace of their own they look like root, whom their manager does not know.
-    // In a group that another turnkey watches it stays, to be watched.
-    let scope = match others::is_watched_here() {
-        true => None,
-        false => scope::enter().err(),
-    };
-    RunPlace {
-        user_namespace: rootless::enter().map(drop),
-        scope,
-    }
-}
 
 /// The result of a run.
 pub struct FinishedRun {

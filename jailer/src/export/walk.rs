@@ -251,7 +251,7 @@ impl ExportWalk<'_> {
     fn symlink(&mut self, entry: &MergedEntry<'_>, path: &[u8]) -> Result<(), Reason> {
         let read = |side| readlinkat(side, entry.name);
         let text = entry.side.read(read).map_err(Reason::Unreadable)?;
-        if steers(text.as_bytes()) {
+        if turnkey_policy::visible::steers(text.as_bytes()) {
             return Err(Reason::SymlinkText);
         }
         self.admit(entry.name)?;
@@ -289,7 +289,7 @@ impl ExportWalk<'_> {
 
     /// Counts one more entry.
     fn admit(&mut self, name: &CStr) -> Result<(), Reason> {
-        if steers(name.to_bytes()) {
+        if turnkey_policy::visible::steers(name.to_bytes()) {
             return Err(Reason::Name);
         }
         if self.entries >= self.bounds.entries {
@@ -298,18 +298,6 @@ impl ExportWalk<'_> {
         self.entries += 1;
         Ok(())
     }
-}
-
-/// True for a name that a listing on a terminal obeys or shows as another: with a control character, those above 127 among them, or one
-/// that turns the direction of a text (Bidi_Control of Unicode).
-fn steers(name: &[u8]) -> bool {
-    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut texts = name.utf8_chunks();
-    texts.any(|chunk| {
-        let is_raw = |byte: &u8| (0x80..0xa0).contains(byte);
-        chunk.valid().chars().any(|c| c.is_control() || turns(c))
-            || chunk.invalid().iter().any(is_raw)
-    })
 }
 
 fn changed_at(stat: &FileStat) -> (i64, i64) {

@@ -94,7 +94,7 @@ pub fn family_asked(address: *mut bpf_sock_addr) -> u32 {
     unsafe { (*address).user_family }
 }
 
-/// Where the calling socket is bound: its IPv4 address and the last word of its IPv6 address in network byte order, and
+/// The end of the calling socket that it is bound to: its IPv4 address and the last word of its IPv6 address in network byte order, and
 /// its port in host byte order; each is 0 where it is not.
 #[inline(always)]
 pub fn bound(address: *mut bpf_sock_addr) -> (u32, u32, u32) {

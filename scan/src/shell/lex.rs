@@ -309,6 +309,28 @@ pub fn length(text: &str) -> Result<usize, Broken> {
     }
 }
 
+/// The text up to the bracket that closes it; quotes are respected.
+pub fn balanced(text: &str, open: char, close: char) -> &str {
+    let (mut depth, mut chars) = (0, text.char_indices());
+    let mut quote = None;
+    while let Some((at, char)) = chars.next() {
+        match (quote, char) {
+            (Some('\''), char) if char != '\'' => {}
+            (_, '\\') => drop(chars.next()),
+            (Some(own), char) if char == own => quote = None,
+            (Some('\''), _) => {}
+            (None, '\'' | '"') => quote = Some(char),
+            // A substitution within quotes has brackets of its own.
+            (Some('"'), char) if char != open && char != close => {}
+            (_, char) if char == open => depth += 1,
+            (_, char) if char == close && depth == 0 => return &text[..at],
+            (_, char) if char == close => depth -= 1,
+            _ => {}
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

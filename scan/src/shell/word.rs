@@ -198,13 +198,13 @@ impl<'r> Expansion<'r> {
             return self.text.push(HOLE);
         }
         if let Some(inner) = rest.strip_prefix("$(") {
-            let inner = balanced(inner, '(', ')');
+            let inner = lex::balanced(inner, '(', ')');
             self.at += inner.len() + 3;
             let output = walk.substituted(inner);
             return self.put(&output);
         }
         if let Some(inner) = rest.strip_prefix("${") {
-            let inner = balanced(inner, '{', '}');
+            let inner = lex::balanced(inner, '{', '}');
             self.at += inner.len() + 3;
             return self.parameter(walk, inner);
         }
@@ -290,26 +290,4 @@ fn name(text: &str) -> &str {
         Some('@' | '*' | '#' | '?' | '-' | '$' | '!') => &text[..1],
         _ => &text[..letters],
     }
-}
-
-/// The text up to the bracket that closes it; quotes are respected.
-fn balanced(text: &str, open: char, close: char) -> &str {
-    let (mut depth, mut chars) = (0, text.char_indices());
-    let mut quote = None;
-    while let Some((at, char)) = chars.next() {
-        match (quote, char) {
-            (Some('\''), char) if char != '\'' => {}
-            (_, '\\') => drop(chars.next()),
-            (Some(own), char) if char == own => quote = None,
-            (Some('\''), _) => {}
-            (None, '\'' | '"') => quote = Some(char),
-            // A substitution within quotes has brackets of its own.
-            (Some('"'), char) if char != open && char != close => {}
-            (_, char) if char == open => depth += 1,
-            (_, char) if char == close && depth == 0 => return &text[..at],
-            (_, char) if char == close => depth -= 1,
-            _ => {}
-        }
-    }
-    text
 }

@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use turnkey_policy::Overrides;
 use turnkey_policy::keys::KeyFlag;
+use turnkey_policy::{Overrides, Policy};
+use turnkey_supervisor::files;
+
+use crate::failure::Failure;
 
 /// Flags over the profile.
 #[derive(Debug)]
@@ -31,6 +35,20 @@ impl OverrideArguments {
         };
         let flags: std::io::Result<Vec<_>> = self.given.iter().map(absolute).collect();
         Overrides::from_flags(flags?).map_err(std::io::Error::other)
+    }
+
+    /// The policy of a profile, and what the command line says over it.
+    pub fn over(&self, profile: &str) -> Result<Policy, Failure> {
+        let overrides = self
+            .resolve()
+            .context("could not tell the current directory")?;
+        let mut policy = turnkey_policy::load(profile, &files::read_text, &overrides)
+            .map_err(|error| Failure::Profile(Box::new(error)))?;
+        // Whoever reads of them later may be elsewhere.
+        for file in &mut policy.files {
+            *file = std::path::absolute(&file).context("could not tell the current directory")?;
+        }
+        Ok(policy)
     }
 }
 

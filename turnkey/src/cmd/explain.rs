@@ -22,7 +22,6 @@ use turnkey_jailer::rootless::RootlessError;
 use turnkey_policy::Policy;
 
 use crate::cli::ExplainArguments;
-use crate::cmd::run;
 use crate::failure::Failure;
 use crate::output;
 use decision::ExplainedDecision;
@@ -42,7 +41,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     // A caller without privileges is shown the run of such a caller. Where even that is out of
     // reach, what is shown is the run of one who has them, and this is said.
     let entered = enter();
-    let policy = run::load(&arguments.profile, &arguments.overrides)?;
+    let policy = arguments.overrides.over(&arguments.profile)?;
     if let Some(question) = &question
         && policy.makes_no_jail()
     {

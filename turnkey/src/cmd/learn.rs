@@ -136,7 +136,7 @@ struct BaseProfile {
 fn below(arguments: &LearnArguments, flags: &Overrides) -> Result<BaseProfile, Failure> {
     let Some(merge) = &arguments.merge else {
         return Ok(BaseProfile {
-            policy: run::load(&arguments.profile, &arguments.overrides)?,
+            policy: arguments.overrides.over(&arguments.profile)?,
             added_to: None,
             base: absolute(&arguments.profile)?,
         });
@@ -147,7 +147,7 @@ fn below(arguments: &LearnArguments, flags: &Overrides) -> Result<BaseProfile, F
     } else {
         format!("./{name}")
     };
-    let policy = run::load(&name, &arguments.overrides)?;
+    let policy = arguments.overrides.over(&name)?;
     let text = files::read_text(&name)
         .map_err(|error| anyhow::anyhow!("could not read {name}: {error}"))?;
     let bases = ProfileText::parse(&text)

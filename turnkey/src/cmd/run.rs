@@ -18,7 +18,7 @@ use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
 use turnkey_supervisor::export::{ExportTarget, WantedExport};
-use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
+use turnkey_supervisor::files::{CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::layer::KeptLayer;
 use turnkey_supervisor::sinks::FoundSink;
 use turnkey_supervisor::{
@@ -26,7 +26,7 @@ use turnkey_supervisor::{
     enter, standard_error, standard_output,
 };
 
-use crate::cli::{OverrideArguments, RunArguments};
+use crate::cli::RunArguments;
 use crate::cmd::layers;
 use crate::colour;
 use crate::failure::Failure;
@@ -52,7 +52,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         .and_sinks(arguments.sinks.find()?)?;
     let layer = layers::wanted(&arguments.layer)?;
     let entered = enter();
-    let policy = load(&arguments.profile, &arguments.overrides)
+    let policy = arguments
+        .overrides
+        .over(&arguments.profile)
         .inspect_err(|_| tell_of_earlier(&outputs))?;
     let done = under(arguments, policy, (entered, outputs, layer), None)?;
     Ok(done.report.exit_code())
@@ -64,20 +66,6 @@ fn tell_of_earlier(outputs: &RunOutputs) {
         let path = report.path().display();
         output::line(&format!("{path} is the report of an earlier run"));
     }
-}
-
-/// The policy of a profile and what the command line says over it.
-pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Failure> {
-    let overrides = overrides
-        .resolve()
-        .context("could not tell the current directory")?;
-    let mut policy = turnkey_policy::load(profile, &files::read_text, &overrides)
-        .map_err(|error| Failure::Profile(Box::new(error)))?;
-    // Whoever reads of them later may be elsewhere.
-    for file in &mut policy.files {
-        *file = std::path::absolute(&file).context("could not tell the current directory")?;
-    }
-    Ok(policy)
 }
 
 /// Another taker of every event.

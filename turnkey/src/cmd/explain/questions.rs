@@ -211,7 +211,7 @@ fn a_profile_for_attachments_answers_as_well() {
             panic!("`explain` explains")
         };
         assert_eq!(super::explain(&arguments).expect("an answer"), 0);
-        let policy = crate::cmd::run::load(&arguments.profile, &arguments.overrides);
+        let policy = arguments.overrides.over(&arguments.profile);
         let policy = policy.expect("it is shipped");
         let question = ExplainQuestion::new(&arguments.question).expect("a question");
         let question = question.expect("it asks something");

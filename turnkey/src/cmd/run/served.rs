@@ -32,7 +32,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let outputs = RunOutputs::find(report, events, arguments.export.destination())?;
     if outputs.report.is_some() || outputs.events.is_some() || outputs.export.is_some() {
         // What the program can write, no output of turnkey's may lie in.
-        let policy = run::load(&arguments.profile, &arguments.overrides)?;
+        let policy = arguments.overrides.over(&arguments.profile)?;
         outputs.require_unreachable(&policy)?;
         outputs.require_apart(&policy, &arguments.directory.chosen()?)?;
     }

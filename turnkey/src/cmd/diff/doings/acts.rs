@@ -24,7 +24,7 @@ pub const CHANGES: [(AttemptKind, &str); 5] = [
 pub struct RunActs {
     /// Changes, by the kind and the file.
     pub changes: BTreeMap<(AttemptKind, Vec<u8>), ReportedUse>,
-    /// What rules forbid as a whole or by another object, by the kind and the object in words, which may be empty.
+    /// Acts that rules forbid as a whole or by another object, by the kind and the object in words, which may be empty.
     pub others: BTreeMap<(AttemptKind, String), ReportedUse>,
 }
 

@@ -71,7 +71,7 @@ impl ReportedUse {
         }
     }
 
-    /// How often it was done and by whom, in brackets.
+    /// The number of times and the programs, in brackets.
     pub fn told(&self, against: &DeniedUse) -> String {
         let vain = if self.succeeded {
             ""
