@@ -197,12 +197,13 @@ fn network(expected: &Expected, told: &Value) -> Option<String> {
     let is_nobody =
         |peer: SocketAddr| kind == "connect" && told["socket"] == "datagram" && peer.port() == 0;
     // Without a loopback that is asked for, only where somebody listens: nothing refuses that.
-    let asks_names =
-        |peer: SocketAddr| kind == "connect" && told["socket"] == "datagram" && peer.port() == 53;
+    // No name server is there, whatever the loopback; without one a send is refused.
+    let asks = kind == "connect" || kind == "send" && has_loopback;
+    let asks_names = |peer: SocketAddr| asks && told["socket"] == "datagram" && peer.port() == 53;
     let is_own = |peer: SocketAddr| {
         let ip = peer.ip().to_canonical();
-        let is_heard = errno.is_empty() && !asks_names(peer);
-        (has_loopback || is_heard) && (ip.is_loopback() || ip.is_unspecified())
+        let is_there = (has_loopback || errno.is_empty()) && !asks_names(peer);
+        is_there && (ip.is_loopback() || ip.is_unspecified())
     };
     let leads_out = peer.is_some_and(|peer| !is_nobody(peer) && !is_own(peer));
     let rule = match kind {
