@@ -284,7 +284,7 @@ pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
     let program: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
     let is_programs = loader.file == 0 || path::user_inode(loader.file) == program;
     let code = Code::of_area(loader, 0).forget(scratch);
-    if !is_programs && code.is_fileless() {
+    if !is_programs && (code.is_fileless() || is_brought(who.task, loader.file)) {
         begin(scratch, jail, (who, regs), code);
     }
     let stack = read::area_at(read::register(regs, offset!(regs_sp)).long());
@@ -298,6 +298,15 @@ pub fn begins(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) {
     if stack.flags & VM_EXEC != 0 || !is_either {
         begin(scratch, jail, (who, regs), Code::ANONYMOUS);
     }
+}
+
+/// True for a loader that the jail may have written itself, elsewhere than in a root that is written to as a whole: that of every
+/// program is there, and no rule means it. What others fill has such places everywhere.
+#[inline(always)]
+fn is_brought(task: u64, file: u64) -> bool {
+    let (mount, _) = path::user_place(file).parts();
+    let (root, _) = path::root(task).parts();
+    read::level() == 0 && mount != root && is_foreign(file)
 }
 
 /// Decides on code that an exec has brought in no file of the tree, as on a program and on a mapping, and tells of it.

@@ -397,8 +397,8 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
         .path()
         .and_then(|path| Some((path.as_bytes(), literal(path)?)));
     // About memory, a rule without paths speaks of what has none.
-    let by_path =
-        !rule.path.is_empty() || matches!(act.on, Some(AttemptKind::Open | AttemptKind::Exec));
+    let is_on_path = |on: AttemptKind| on.has_path() && on != AttemptKind::Map;
+    let by_path = !rule.path.is_empty() || act.on.is_some_and(is_on_path);
     let Some((path, exact)) = named.filter(|_| by_path) else {
         return (without_kind(rule, act), true);
     };

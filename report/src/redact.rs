@@ -65,7 +65,7 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     (
         "password",
-        r#"((?-u:\b)curl(?-u:\b)[^\n|;&]*?[\s"'](?:-[A-Za-z]*u *|--user[ =]+)["']?)[^\s"':=\[]+:[^\s"']+()"#,
+        r#"((?-u:\b)curl(?-u:\b)[^\n]{0,400}?[\s"'](?:-[A-Za-z]*u *|--user[ =]+)["']?)[^\s"':=\[]+:[^\s"']+()"#,
     ),
     (
         "authorization",
@@ -269,16 +269,17 @@ pub fn kinds(text: &str) -> Vec<&'static str> {
 
 /// The arguments of a program without credentials: a value can stand behind its flag.
 pub fn arguments(arguments: &mut [String]) {
-    let program = arguments.first().cloned().unwrap_or_default();
-    let is_curl = program.rsplit('/').next() == Some("curl");
+    let mut is_curl = false;
     let mut before = String::new();
     for argument in arguments {
+        // Perhaps behind a program that starts it, such as timeout(1).
+        is_curl |= argument.rsplit('/').next() == Some("curl");
         let kept = std::mem::take(&mut before);
         before.clone_from(argument);
         let is_flag = argument.starts_with('-');
         if !is_flag && !argument.is_empty() && may_be_flag(&kept) && ALL.flag.is_match(&kept) {
             *argument = mark("secret");
-        } else if is_curl && matches!(kept.as_str(), "-u" | "--user") && argument.contains(':') {
+        } else if is_curl && names_user(&kept) && argument.contains(':') {
             *argument = mark("password");
         } else if let Some(flag) = ["--user=", "-u"]
             .into_iter()
@@ -290,6 +291,12 @@ pub fn arguments(arguments: &mut [String]) {
             *argument = redacted;
         }
     }
+}
+
+/// True for the flag of curl(1) whose value is a user and a password, perhaps behind other letters: `-sSu`.
+fn names_user(flag: &str) -> bool {
+    let letters = flag.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    flag == "--user" || letters.is_some_and(|letters| letters.ends_with('u'))
 }
 
 fn mark(kind: &str) -> String {

@@ -139,6 +139,14 @@ fn a_value_stands_behind_its_flag() {
         "curl --user=[redacted: password] -u[redacted: password]"
     );
     assert_eq!(
+        redacted(&["timeout", "5", "/usr/bin/curl", "-sSu", "bob:hunter2"]),
+        "timeout 5 /usr/bin/curl -sSu [redacted: password]"
+    );
+    assert_eq!(
+        redacted(&["sh", "-c", "curl \"http://x/?a=1&b=2;c\" -u bob:hunter2"]),
+        "sh -c curl \"http://x/?a=1&b=2;c\" -u [redacted: password]"
+    );
+    assert_eq!(
         redacted(&[
             "sh",
             "-c",

@@ -140,6 +140,36 @@ fn a_loader_without_a_name_is_a_program_of_its_own() {
     ran.expect(ran.stdout == "done\n" && ran.code == 0, "the control");
 }
 
+/// Makes a program whose loader is a file in shared memory, as long as the usual one's path, and executes it.
+const LOADER_IN_MEMORY: &str = "
+import os
+program, usual = open('/usr/bin/echo', 'rb').read(), b'/lib64/ld-linux-x86-64.so.2'
+loader = b'/dev/shm/LD'
+assert usual in program
+with open(loader, 'wb') as file: file.write(open(usual, 'rb').read())
+with open('program', 'wb') as file: file.write(program.replace(usual, loader.ljust(len(usual), bytes(1))))
+for path in (loader, 'program'): os.chmod(path, 0o700)
+os.execv('program', ['echo', 'done'])";
+
+#[test]
+fn m10_a_loader_that_the_jail_made_is_a_program_of_its_own() {
+    let control = Run::new().option("--mode observe").python(LOADER_IN_MEMORY);
+    control.expect(
+        control.stdout == "done\n",
+        "the control: it loads the program",
+    );
+    let ran = Run::new().python(LOADER_IN_MEMORY);
+    ran.expect_code(121);
+    ran.expect(ran.stdout.is_empty(), "it runs nothing");
+    ran.expect(violations(&ran, "memory-exec").count() > 0, "it is told");
+    let usual = LOADER_IN_MEMORY
+        .replace("b'/dev/shm/LD'", "usual")
+        .replace("open(loader, 'wb')", "open('x', 'wb')")
+        .replace("(loader, 'program')", "('program',)");
+    let ran = Run::new().python(&usual);
+    ran.expect(ran.stdout == "done\n", "the usual one is none");
+}
+
 /// Makes a program whose stack is executable, by the flags of its `PT_GNU_STACK` in elf(5), and executes it.
 const EXECUTABLE_STACK: &str = "
 import os, struct

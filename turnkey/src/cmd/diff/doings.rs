@@ -20,6 +20,9 @@ pub use used::ReportedUse;
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
 
+/// The act on an address that is a name.
+const LOOK_UP: &str = "look up";
+
 /// The uses of a run.
 #[derive(Debug, Default)]
 pub struct RunUses {
@@ -67,9 +70,14 @@ impl RunUses {
             let address = without_chosen_port(&text("address"));
             let used = doings.addresses.entry((text("act"), address)).or_default();
             used.again(row);
+            for name in row["name"].as_str().unwrap_or_default().split_whitespace() {
+                let looked_up = (LOOK_UP.to_owned(), name.to_owned());
+                doings.addresses.entry(looked_up).or_default().again(row);
+            }
         }
         for row in report["violations"].as_array().into_iter().flatten() {
             doings.acts.note_violation(row);
+            doings.note_other_name(row);
         }
         let calls = report["syscalls"].as_array();
         doings.calls = calls.map(|calls| {
@@ -77,6 +85,24 @@ impl RunUses {
             names.map(str::to_owned).collect()
         });
         Ok(doings)
+    }
+
+    /// Takes in the name that a file was given, of which a violation alone has a row.
+    fn note_other_name(&mut self, row: &Value) {
+        let Some(path) = row["path"]
+            .as_str()
+            .map(unescape)
+            .filter(|path| is_known(path))
+        else {
+            return;
+        };
+        let mut access = row["access"].as_array().into_iter().flatten();
+        if row["on"] == "open" && access.any(|access| access == "write") {
+            let key = (FileWant::Write, path);
+            if !self.files.contains_key(&key) {
+                self.files.entry(key).or_default().again(row);
+            }
+        }
     }
 
     /// No rule is asked about the start of the command.

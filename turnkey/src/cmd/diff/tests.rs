@@ -206,6 +206,29 @@ fn acts_of_every_kind_are_new() {
 }
 
 #[test]
+fn a_name_that_is_looked_up_and_one_that_is_given_are_new() {
+    let asks = |name: &str| {
+        let report = json!({
+            "schema": "turnkey.report/v1",
+            "processes": [],
+            "file_operations": [{"path": "/workspace/f1", "access": ["rename"], "count": 1, "result": "allowed"}],
+            "network_attempts": [
+                {"act": "send", "address": "127.0.0.1:53", "name": name, "count": 2, "result": "denied"},
+            ],
+            "violations": [
+                {"on": "open", "access": ["write"], "path": "/workspace/.bashrc", "count": 1, "result": "allowed"},
+            ],
+        });
+        DiffSubject::Report(RunUses::read(&report).expect("a report"))
+    };
+    let expected = ["address: look up evil.example (tried in vain, 2 times): not done before"];
+    assert_eq!(told(&asks("example.org"), &asks("evil.example")), expected);
+    let against = told(&profile(""), &asks("example.org"));
+    let start = "file: wrote /workspace/.bashrc (once): rule `shell-startup` would kill it";
+    assert!(against.iter().any(|one| one == start), "{against:?}");
+}
+
+#[test]
 fn a_file_that_was_not_there_is_held_against_nobody() {
     let of = |errno: &str| {
         let row = json!({

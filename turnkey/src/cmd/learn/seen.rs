@@ -172,8 +172,14 @@ impl SeenUses {
                 self.add_act(event, format!("call {name}(2)"), *errno == 0);
             }
             Kind::Change {
-                on, object, errno, ..
+                on,
+                object,
+                new,
+                call,
+                errno,
+                ..
             } => {
+                self.renamed(event, (*on, call.nr), object, new.as_deref());
                 if event.decision.is_some() {
                     let path = escape(&object.path());
                     self.add_act(event, format!("{on} {path}"), *errno == 0);
@@ -189,6 +195,38 @@ impl SeenUses {
                 }
             }
             Kind::ExecAttempt { .. } | Kind::Question { .. } | Kind::Exit { .. } => {}
+        }
+    }
+
+    /// Takes in an act on names, each of which counts as written.
+    fn renamed(
+        &mut self,
+        event: &Event,
+        (on, nr): (AttemptKind, u32),
+        object: &Raw,
+        new: Option<&[u8]>,
+    ) {
+        const SYMLINKS: [u32; 2] = [88, 266];
+        let Kind::Change { errno, .. } = &event.kind else {
+            return;
+        };
+        let is_symlink = SYMLINKS.contains(&nr);
+        let takes = matches!(
+            on,
+            AttemptKind::Unlink | AttemptKind::Rename | AttemptKind::Link
+        );
+        if !takes && !is_symlink {
+            return;
+        }
+        // The other name of a symlink is where it leads.
+        let new = new.filter(|_| !is_symlink).map(|name| Raw {
+            bytes: name.to_vec(),
+            ..object.clone()
+        });
+        for name in [Some(object.clone()), new].into_iter().flatten() {
+            for path in names(None, &name) {
+                self.add(event, FileWant::Write, path, *errno == 0, false);
+            }
         }
     }
 
