@@ -29,6 +29,22 @@ fn temporary_files_of_the_next_run_are_allowed() {
     third.expect(third.at("/verdict") == "clean", "clean");
 }
 
+#[test]
+fn names_that_are_taken_away_and_given_are_allowed() {
+    let stage = Stage::new();
+    for name in ["old", "kept", "moved"] {
+        stage.put(name, "x");
+    }
+    let program = ["sh", "-c", "rm old; ln kept other; mv moved away; ls"];
+    stage.learn(&[], &program);
+    for name in ["old", "moved"] {
+        stage.put(name, "x");
+    }
+    let again = stage.run(None, &program);
+    again.expect_code(0);
+    again.expect(again.stdout == "away\nkept\nother\n", "the same output");
+}
+
 const NAMED: &str = "run=run-$(cat /proc/sys/kernel/random/uuid)
 mkdir $run && echo done > $run/part-$$ && cat $run/*
 state=$(date +.state-%Y-%m-%dT%H:%M:%S.%N)
