@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
+use turnkey_expectations::expected;
 use turnkey_tests::{Mount, Ran, Run, finish, outside, scratch};
 
 /// A run whose program prints what is at the directory's own path, which it gets in pieces.
@@ -135,6 +136,10 @@ fn a_subdirectory_brings_its_repository() {
     ran.expect(ran.stderr.contains("--workdir DIR"), "with the fix");
 }
 
+expected!(
+    git_in_a_part_of_a_repository_is_told_how_to_bring_it: not_on [ORDINARY_6_12],
+    "this guest has no git"
+);
 #[test]
 fn git_in_a_part_of_a_repository_is_told_how_to_bring_it() {
     let status = |run: Run| {
