@@ -69,6 +69,15 @@ pub struct NamingCall {
     pub args: [u64; 6],
 }
 
+impl NamingCall {
+    /// True for symlink(2) and symlinkat(2), of which the other name is where the symlink leads.
+    #[must_use]
+    pub fn makes_symlink(&self) -> bool {
+        const SYMLINKS: [u32; 2] = [88, 266];
+        SYMLINKS.contains(&self.nr)
+    }
+}
+
 /// An act, by kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {

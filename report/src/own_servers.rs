@@ -1,6 +1,7 @@
 //! Ports on which the program itself listens. Without a network a connect to the loopback is held against the program where nobody
 //! listens, since it looks for a service of the machine; who waits for a server of its own does so, too, and is told from the other
-//! when the run is over. So is a server at every address: it waits for the program itself, or for somebody else.
+//! when the run is over. So is a server at every address: it waits for the program itself, or for somebody else. And so is a question about a
+//! name that is allowed, which is known by the name alone that comes after the connect.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -21,8 +21,6 @@ const LONGEST: Duration = Duration::from_secs(10);
 const RUNTIMES: [&[u8]; 2] = [b"runc", b"crun"];
 /// pivot_root(2), of whose success rules on mounts tell.
 const PIVOT_ROOT: u32 = 155;
-/// symlink(2) and symlinkat(2).
-const SYMLINKS: [u32; 2] = [88, 266];
 
 /// Events that no detector has got yet.
 #[derive(Debug, Default)]
@@ -61,7 +59,7 @@ impl BeforeProgram {
                     ..
                 },
                 Some(decision),
-            ) if SYMLINKS.contains(&call.nr) && decision.action == RuleAction::Log => {
+            ) if call.makes_symlink() && decision.action == RuleAction::Log => {
                 let path = object.path();
                 let patterns = self.patterns.get(decision.rule);
                 let patterns = patterns.map(Vec::as_slice).unwrap_or_default();

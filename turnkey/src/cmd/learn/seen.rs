@@ -179,7 +179,20 @@ impl SeenUses {
                 errno,
                 ..
             } => {
-                self.renamed(event, (*on, call.nr), object, new.as_deref());
+                let takes = matches!(
+                    on,
+                    AttemptKind::Unlink | AttemptKind::Rename | AttemptKind::Link
+                );
+                if takes || call.makes_symlink() {
+                    self.named(event, object, *errno == 0);
+                }
+                if let Some(new) = new.as_ref().filter(|_| takes) {
+                    let new = Raw {
+                        bytes: new.clone(),
+                        ..object.clone()
+                    };
+                    self.named(event, &new, *errno == 0);
+                }
                 if event.decision.is_some() {
                     let path = escape(&object.path());
                     self.add_act(event, format!("{on} {path}"), *errno == 0);
@@ -198,35 +211,10 @@ impl SeenUses {
         }
     }
 
-    /// Takes in an act on names, each of which counts as written.
-    fn renamed(
-        &mut self,
-        event: &Event,
-        (on, nr): (AttemptKind, u32),
-        object: &Raw,
-        new: Option<&[u8]>,
-    ) {
-        const SYMLINKS: [u32; 2] = [88, 266];
-        let Kind::Change { errno, .. } = &event.kind else {
-            return;
-        };
-        let is_symlink = SYMLINKS.contains(&nr);
-        let takes = matches!(
-            on,
-            AttemptKind::Unlink | AttemptKind::Rename | AttemptKind::Link
-        );
-        if !takes && !is_symlink {
-            return;
-        }
-        // The other name of a symlink is where it leads.
-        let new = new.filter(|_| !is_symlink).map(|name| Raw {
-            bytes: name.to_vec(),
-            ..object.clone()
-        });
-        for name in [Some(object.clone()), new].into_iter().flatten() {
-            for path in names(None, &name) {
-                self.add(event, FileWant::Write, path, *errno == 0, false);
-            }
+    /// Takes in an act on a file's name, which counts as written.
+    fn named(&mut self, event: &Event, name: &Raw, succeeded: bool) {
+        for path in names(None, name) {
+            self.add(event, FileWant::Write, path, succeeded, false);
         }
     }
 

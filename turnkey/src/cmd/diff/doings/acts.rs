@@ -35,7 +35,7 @@ impl RunActs {
             return;
         };
         for word in row["access"].as_array().into_iter().flatten() {
-            let kind = word.as_str().and_then(kind_of);
+            let kind = word.as_str().and_then(AttemptKind::from_name);
             let change = CHANGES.iter().find(|(on, _)| Some(*on) == kind);
             if let Some((on, _)) = change {
                 let used = self.changes.entry((*on, path.clone())).or_default();
@@ -46,7 +46,7 @@ impl RunActs {
 
     /// Takes in a row of `violations`, unless it is about a file or an address: those are told with all others.
     pub fn note_violation(&mut self, row: &Value) {
-        let Some(on) = row["on"].as_str().and_then(kind_of) else {
+        let Some(on) = row["on"].as_str().and_then(AttemptKind::from_name) else {
             return;
         };
         if on == AttemptKind::Map || !on.has_path() && !on.has_address() {
@@ -76,10 +76,4 @@ impl RunActs {
         });
         changes.chain(others)
     }
-}
-
-/// The kind of attempt of this name.
-fn kind_of(name: &str) -> Option<AttemptKind> {
-    let mut names = AttemptKind::NAMES.iter();
-    names.find(|(_, known)| *known == name).map(|(on, _)| *on)
 }
