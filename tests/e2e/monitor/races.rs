@@ -126,17 +126,24 @@ fn m02_a_path_rewritten_while_open_waits_is_judged_as_it_was_used() {
 
 #[test]
 fn m02_a_file_that_is_closed_before_it_is_looked_at_is_told_as_unknown() {
-    let run = Run::new()
-        .file("harmless", "")
-        .compiled("gone", include_str!("../../attacks/gone.c"))
-        .option("--cpu 200% --mode observe");
-    let ran = run.run(&["./gone", "30000"]);
-    ran.expect_code(0);
-    let rows = ran.list("/violations").iter();
-    let rows: Vec<_> = rows.filter(|row| row["on"] == "open").collect();
-    ran.expect(!rows.is_empty(), "the control: some were closed");
-    let unknown = rows.iter().all(|row| row["file_unknown"] == true);
-    ran.expect(unknown, "and nobody is told that it was a secret");
+    /// The two threads of a run may never have had a CPU each, on a busy machine.
+    const RUNS: usize = 10;
+    for run in 1..=RUNS {
+        let ran = Run::new()
+            .file("harmless", "")
+            .compiled("gone", include_str!("../../attacks/gone.c"))
+            .option("--cpu 200% --mode observe")
+            .run(&["./gone", "30000"]);
+        ran.expect_code(0);
+        let rows = ran.list("/violations").iter();
+        let rows: Vec<_> = rows.filter(|row| row["on"] == "open").collect();
+        let unknown = rows.iter().all(|row| row["file_unknown"] == true);
+        ran.expect(unknown, "and nobody is told that it was a secret");
+        if !rows.is_empty() {
+            return;
+        }
+        ran.expect(run < RUNS, "the control: some were closed");
+    }
 }
 
 /// Jails in which a sibling sends on what another process opens against a rule: SECURITY.md says how often something comes
