@@ -313,6 +313,9 @@ pub mod column {
     /// Calls that go on from a symlink to this path and open nothing, where their arguments are all that is known: the
     /// strongest answer to cutting it, and to changing its mode, its owner, its times and its attributes.
     pub const FOLLOWED: u32 = 24;
+    /// Of what is below a directory alone: writing there, where the answer is stronger than below a directory that no pattern tells
+    /// from others.
+    pub const GUARDED: u32 = 25;
     /// Number of columns, rounded up to a power of two.
     pub const COUNT: usize = 32;
 

@@ -398,7 +398,8 @@ fn note_new_inline(scratch: &mut Scratch, jail: JailCell, mut verdict: Verdict) 
     let new = new.forget(scratch);
     // Without hooks nobody learns what a call that follows the symlink has reached.
     if effects & effect::ALIAS != 0 && !jail.has_hooks() {
-        let followed = of_followed(scratch, table, new);
+        let old = scratch.cursor.old;
+        let followed = of_followed(scratch, table, Names { old, new });
         verdict = followed.or(verdict).forget(scratch);
         // A link of /dev to one is where logs are sent to.
         scratch.cursor.lost |= u64::from(scratch.cursor.magic & 1) << 1;

@@ -118,7 +118,7 @@ impl Internet {
     }
 
     /// The address with what the hook alone can find out: whether the jail itself listens there. In a network
-    /// namespace other than the one that turnkey is in there are no sockets but the jail's.
+    /// namespace other than the one that turnkey is in there are no sockets but the jail's. With a loopback that is asked of name servers.
     #[inline(always)]
     fn asked(mut self, jail: JailCell, what: u16, context: *mut bpf_sock_addr) -> Self {
         // What is found out about a copy the verifier does not note of the address, and the ways meet again here.
@@ -127,7 +127,8 @@ impl Internet {
             ..self
         };
         let is_stream = copy.socket_type == SOCK_STREAM;
-        let is_own = jail.network() == network::NONE
+        let is_none = jail.network() == network::NONE;
+        let is_own = (is_none || is_stream && copy.asks_for_names(jail).is_true())
             && copy.is_loopback().is_true()
             && is_of_the_jail(jail, read::own_network(context));
         // A server at every address of such a namespace is one at its loopback.
@@ -189,15 +190,23 @@ impl Internet {
     /// server is there, and the question is told by name: that of an address is refused where there is no network.
     #[inline(always)]
     fn asks_nobody(self, jail: JailCell, what: u16) -> Bit {
-        let mode = |own: u32| Bit::equal(jail.network(), own);
-        // In a sinkhole somebody answers.
-        let is_answered = Bit::settled(jail.marks_sockets());
-        let has_some = (mode(network::LOOPBACK) | mode(network::ALLOW)) & !is_answered;
-        let asks = (mode(network::NONE) | has_some) & Bit::equal(what, act::CONNECT);
+        let has_some = self.asks_for_names(jail);
+        let is_none =
+            Bit::equal(jail.network(), network::NONE) & Bit::equal(self.port, NAME_SERVER);
+        let asks = (is_none | has_some) & Bit::equal(what, act::CONNECT);
         (asks | has_some & Bit::equal(what, act::SEND))
             & Bit::equal(self.socket_type, SOCK_DGRAM)
-            & Bit::equal(self.port, NAME_SERVER)
             & self.is_loopback()
+    }
+
+    /// The port of name servers, in a jail that has a loopback and no name server there: in a sinkhole somebody answers.
+    #[inline(always)]
+    fn asks_for_names(self, jail: JailCell) -> Bit {
+        let mode = |own: u32| Bit::equal(jail.network(), own);
+        let is_answered = Bit::settled(jail.marks_sockets());
+        (mode(network::LOOPBACK) | mode(network::ALLOW))
+            & !is_answered
+            & Bit::equal(self.port, NAME_SERVER)
     }
 
     /// True when a bind takes nothing but a port of the kernel's choice, as a send does by itself. Libraries look for IPv6 so.

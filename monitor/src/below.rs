@@ -291,6 +291,11 @@ fn add(answer: &mut Row, (here, plain): (&Row, &Row), strengths: &Strengths<'_>)
     // The strongest of all uses may be the same, and one of them another.
     let away = &mut answer[column::AWAY as usize];
     *away = strengths.stronger(*away, lost);
+    let written = here[column::WRITE as usize];
+    if strengths.strength_of(written) > strengths.strength_of(plain[column::WRITE as usize]) {
+        let guarded = &mut answer[column::GUARDED as usize];
+        *guarded = strengths.stronger(*guarded, written);
+    }
     // What comes here from a plain directory is no longer asked what it is asked there.
     let write = &mut answer[column::WRITE as usize];
     *write = strengths.stronger(*write, shed);

@@ -122,6 +122,31 @@ fn a_name_that_is_not_allowed_is_told_where_others_are() {
 }
 
 #[test]
+fn a_name_server_is_asked_in_vain_over_a_stream_too() {
+    let ask = "import socket
+def ask(server, is_patient=True):
+    asks = socket.socket(socket.AF_INET6 if ':' in server[0] else socket.AF_INET)
+    asks.setblocking(is_patient)
+    print(asks.connect_ex(server) != 0)
+";
+    let ways = [
+        ("ask(('127.0.0.1', 53))", "violated"),
+        ("ask(('::1', 53))", "violated"),
+        ("ask(('127.0.0.1', 53), is_patient=False)", "violated"),
+        // A service of its own that is not there is nobody's business.
+        ("ask(('127.0.0.1', 5300))", "clean"),
+    ];
+    network_of_its_own();
+    for mode in ["--allow server.test:443", "--network loopback"] {
+        for (way, verdict) in ways {
+            let ran = Run::new().option(mode).python(&format!("{ask}{way}"));
+            ran.expect(ran.stdout == "True\n", "nobody answers");
+            ran.expect(ran.report["verdict"] == verdict, &format!("{mode}: {way}"));
+        }
+    }
+}
+
+#[test]
 fn a_range_is_reached_at_its_edge() {
     ten_megabytes_to("10.9.0.0/17:8440-8443", "10.9.127.255");
 }

@@ -4,7 +4,7 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
 
 use super::arguments::effect;
-use super::naming::{Names, below, naming, of_aim, verdict_at};
+use super::naming::{Names, naming, of_symlink, verdict_at};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
@@ -191,17 +191,18 @@ pub struct Link {
     pub aim: u64,
 }
 
-/// As [`of_aim`], on the kernel's own copy.
+/// Where a symlink that is to be made leads, by the kernel's own copy: the state that its aim ends in, [`NOWHERE`] of one that is not known,
+/// and what its text does. Puts the verdict on a directory that is not known into `unknown`.
 #[inline(always)]
-fn decide_kernel_aim(
+fn kernel_aim(
     scratch: &mut Scratch,
     table: &'static Table,
     jail: JailCell,
-    link: Link,
-) -> Verdict {
+    (link, unknown): (Link, &mut Verdict),
+) -> (u32, u32) {
     let length = read::kernel_text(scratch, link.aim);
     if length == 0 || length == UNREADABLE {
-        return Verdict::NONE;
+        return (NOWHERE, 0);
     }
     let (mut effects, mut base) = (effect::ABSOLUTE, Resolved::EMPTY);
     if scratch.text[0] != b'/' {
@@ -211,10 +212,11 @@ fn decide_kernel_aim(
     let base = base.forget(scratch);
     let effects = effects.forget(scratch);
     if !base.is_whole() {
-        return automaton::decide_unknown(scratch, table, column::AWAY);
+        *unknown = automaton::decide_unknown(scratch, table, column::AWAY);
+        return (NOWHERE, effects);
     }
     let state = automaton::state_of_written(scratch, table, jail, base, length);
-    of_aim(scratch, table, state, effects)
+    (state, effects)
 }
 
 /// Before something is made at a place or emptied there, which is writing to it, whichever call does
@@ -230,9 +232,13 @@ pub fn make_hook(
         return !jail.strict();
     };
     let mut verdict = Verdict::NONE;
+    let (mut aim, mut effects) = (NOWHERE, 0);
     if let Some(link) = link {
-        verdict = decide_kernel_aim(scratch, table, jail, link).forget(scratch);
+        (aim, effects) = kernel_aim(scratch, table, jail, (link, &mut verdict));
     }
+    verdict = verdict.forget(scratch);
+    let aim = aim.forget(scratch);
+    let effects = effects.forget(scratch);
     let call = class_of(read::current_registers());
     let by_open = matches!(call, class::OPEN..=class::OPENAT2 | class::BY_HANDLE);
     // An open that makes or empties a file is no call of that kind.
@@ -250,7 +256,11 @@ pub fn make_hook(
     verdict = of_place.or(verdict);
     verdict = by_itself(scratch, table, (resolved, state), own).or(verdict);
     if link.is_some() {
-        verdict = below(scratch, table, state, column::WRITE).or(verdict);
+        let names = Names {
+            old: state,
+            new: aim,
+        };
+        verdict = of_symlink(scratch, table, names, effects).or(verdict);
     }
     verdict = verdict.forget(scratch);
     let prevents = jail.prevents();

@@ -95,36 +95,57 @@ fn naming_inline(scratch: &mut Scratch, table: &Table, effects: u32, names: Name
         verdict = verdict_at(scratch, table, names.old, column::WRITE).or(verdict);
     }
     if effects & effect::ALIAS != 0 {
-        verdict = below(scratch, table, names.old, column::WRITE).or(verdict);
-        verdict = of_aim(scratch, table, names.new, effects).or(verdict);
+        verdict = of_symlink(scratch, table, names, effects).or(verdict);
     }
     verdict.forget(scratch)
 }
 
-/// The rules' verdict on giving what a symlink leads to another name, which is what a symlink does: on all that is in a
-/// directory, as calls that take names do not tell where these led; and on a file, which is no more than told: a task
-/// that opens the symlink is asked about the file, and no task can link the file by it. An absolute aim leads out of
-/// what the program works on more often than not, to where nothing can be linked or renamed: it is told of, when it
-/// leads to what must not be read.
+/// The rules' verdict on a symlink of which these are the name (`old`) and the aim (`new`). It gives all that is in a directory another
+/// name, which is refused as a rename is, as calls that take names do not tell where these led, unless the rules answer alike below
+/// both. On a file with other answers it is no more than told: a task that opens the symlink is asked about the file, and no task can
+/// link the file by it. An absolute aim leads out of what the program works on more often than not, to where nothing can be linked or renamed: it
+/// is told of, when it leads to what must not be read, and refused where a rule guards names below the symlink's own.
 #[inline(always)]
-pub(super) fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
-    if effects & effect::ABSOLUTE != 0 {
-        let of_file = verdict_at(scratch, table, aim, column::READ);
-        return of_file.or(below(scratch, table, aim, column::READ)).told();
+pub(super) fn of_symlink(scratch: &Scratch, table: &Table, names: Names, effects: u32) -> Verdict {
+    let (own, aim) = (names.old, names.new);
+    let is_absolute = effects & effect::ABSOLUTE != 0;
+    let column = if is_absolute {
+        column::READ
+    } else {
+        column::AWAY
+    };
+    let lost = below(scratch, table, aim, column);
+    let mut verdict = Verdict::NONE;
+    if !automaton::are_alike(table, own, aim) {
+        verdict = verdict_at(scratch, table, aim, column).told();
     }
-    let of_file = verdict_at(scratch, table, aim, column::AWAY).told();
-    of_file.or(below(scratch, table, aim, column::AWAY))
+    if is_absolute {
+        verdict = lost.told().or(verdict);
+    }
+    if automaton::are_alike_inside(table, own, aim) {
+        return verdict;
+    }
+    if is_absolute {
+        return below(scratch, table, own, column::GUARDED).or(verdict);
+    }
+    let made = below(scratch, table, own, column::WRITE);
+    lost.or(made).or(verdict)
 }
 
 /// The rules' verdict on a symlink to a file, or to a directory above it, by which calls that open nothing reach it and tell no
-/// more than the symlink's name: it is told.
+/// more than the symlink's name: it is told, where the rules answer otherwise by that.
 #[inline(always)]
-pub(super) fn of_followed(scratch: &Scratch, table: &Table, aim: u32) -> Verdict {
-    let of_file = verdict_at(scratch, table, aim, column::WRITE);
-    let of_file = of_file.or(verdict_at(scratch, table, aim, column::FOLLOWED));
-    of_file
-        .or(below(scratch, table, aim, column::FOLLOWED))
-        .told()
+pub(super) fn of_followed(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
+    let (own, aim) = (names.old, names.new);
+    let mut verdict = Verdict::NONE;
+    if !automaton::are_alike(table, own, aim) {
+        verdict = verdict_at(scratch, table, aim, column::WRITE);
+        verdict = verdict.or(verdict_at(scratch, table, aim, column::FOLLOWED));
+    }
+    if !automaton::are_alike_inside(table, own, aim) {
+        verdict = verdict.or(below(scratch, table, aim, column::FOLLOWED));
+    }
+    verdict.told()
 }
 
 /// 1 when a name leads by the kernel's own links to a file that no text tells, or else 0. Branch-free, so that the verifier

@@ -227,9 +227,6 @@ pub fn decide(act: &Act<'_>) -> Decided {
         }
     }
     if let Some(aim) = &act.aim {
-        // Below its own name, all that is made there.
-        let made = object.as_deref().map_or_else(Vec::new, below);
-        decided.add_all(made.into_iter().map(|it| answer(it, "write")), true);
         aimed(object.as_deref(), aim, &mut decided);
     }
     decided
@@ -315,12 +312,21 @@ fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
         decided.may.insert(rule);
     }
     let mut told = Decided::default();
-    told.add(ask(place(&path)));
-    let below = below(&path).into_iter().map(ask);
+    let is_one = own.is_some_and(|own| place(own) == place(&path));
+    if !is_one || place(&path) == Place::Elsewhere {
+        told.add(ask(place(&path)));
+    }
+    // As a rename, where it gives what is in a directory other rules; below its own name, all that is made there.
+    let is_alike = own.is_some_and(|own| are_alike_below(own, &path));
+    let lost = below(&path).into_iter().map(ask);
     if is_absolute {
-        told.add_all(below, true);
-    } else {
-        decided.add_all(below, !aim.is_empty());
+        told.add_all(lost, true);
+    } else if !is_alike {
+        decided.add_all(lost, !aim.is_empty());
+    }
+    if !is_alike {
+        let made = own.map_or_else(Vec::new, below);
+        decided.add_all(made.into_iter().map(|it| answer(it, "write")), true);
     }
     decided.is_open |= told.is_open;
     if aim.is_empty() {

@@ -199,7 +199,11 @@ fn network(expected: &Expected, told: &Value) -> Option<String> {
     // Without a loopback that is asked for, only where somebody listens: nothing refuses that.
     // No name server is there, whatever the loopback; without one a send is refused.
     let asks = kind == "connect" || kind == "send" && has_loopback;
-    let asks_names = |peer: SocketAddr| asks && told["socket"] == "datagram" && peer.port() == 53;
+    // Over a stream it is one where nobody listens.
+    let is_unheard = kind == "connect" && errno == "ECONNREFUSED";
+    let is_question =
+        told["socket"] == "datagram" && asks || told["socket"] == "stream" && is_unheard;
+    let asks_names = |peer: SocketAddr| is_question && peer.port() == 53;
     let is_own = |peer: SocketAddr| {
         let ip = peer.ip().to_canonical();
         let is_there = (has_loopback || errno.is_empty()) && !asks_names(peer);

@@ -45,6 +45,25 @@ fn names_that_are_taken_away_and_given_are_allowed() {
     again.expect(again.stdout == "away\nkept\nother\n", "the same output");
 }
 
+/// A symlink to what is not read itself, beside it and elsewhere, to a directory, to nothing, and out of the workspace.
+#[test]
+fn symlinks_that_were_made_are_allowed() {
+    let ways = [
+        "ln -s file alias",
+        "mkdir below; ln -s ../file below/alias",
+        "mkdir below; ln -s below alias",
+        "ln -s nothing alias",
+        "ln -s /etc/hostname alias",
+    ];
+    for way in ways {
+        let stage = Stage::new();
+        stage.put("file", "x");
+        let program = ["sh", "-c", way];
+        stage.learn(&[], &program);
+        stage.run(None, &program).expect_code(0);
+    }
+}
+
 const NAMED: &str = "run=run-$(cat /proc/sys/kernel/random/uuid)
 mkdir $run && echo done > $run/part-$$ && cat $run/*
 state=$(date +.state-%Y-%m-%dT%H:%M:%S.%N)

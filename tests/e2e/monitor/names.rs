@@ -118,7 +118,7 @@ fn m37_a_directory_above_a_guarded_file_takes_nobody_to_it() {
 
 /// Ways to make a file that would run later, or what leads to one, without opening it; the name that is there
 /// then, and the rule about it.
-const MADE: [(&str, &str, &str); 14] = [
+const MADE: [(&str, &str, &str); 15] = [
     ("ln -s e .bashrc", ".bashrc", "shell-startup"),
     ("mkfifo .profile", ".profile", "shell-startup"),
     ("mkdir .zshrc", ".zshrc", "shell-startup"),
@@ -152,6 +152,11 @@ const MADE: [(&str, &str, &str); 14] = [
     ),
     (
         "mkdir .ssh dd; rmdir .ssh; ln -s dd .ssh; echo > dd/authorized_keys",
+        ".ssh",
+        "authorized-keys",
+    ),
+    (
+        "mkdir dd; ln -s \"$PWD/dd\" .ssh; echo > dd/authorized_keys",
         ".ssh",
         "authorized-keys",
     ),
