@@ -46,7 +46,9 @@ fn look_up(
     if !is_look {
         look_for_symlinks(scratch, jail, (name.directory, length, follows));
     }
+    scratch.cursor.looks = u64::from(is_look);
     let state = open::state_of_argument(scratch, jail, (name.directory, length));
+    scratch.cursor.looks = 0;
     (length, state)
 }
 

@@ -232,7 +232,7 @@ fn state_of_argument_inline(
         if base.is_whole() {
             state = automaton::state_of_written(scratch, table, jail, base, length);
             state = state.forget(scratch);
-            if !jail.has_hooks() {
+            if !jail.has_hooks() || scratch.cursor.looks != 0 {
                 scratch.cursor.magic = automaton::magic_of_written(scratch, table, base, length);
             }
         } else {

@@ -140,6 +140,8 @@ pub struct Cursor {
     pub own: u64,
     /// 1: the whole path argument being looked at is the aim of a new symlink.
     pub aimed: u64,
+    /// 1: the call only looks at what its path argument leads to, of which no hook is asked.
+    pub looks: u64,
     /// The address of the `struct dentry` of the directory that had the object of a rename or link; 0: which it was is not certain.
     pub parent: u64,
     /// The type and the mode of what is by the old name after a rename; 0: none is, or it is not known.

@@ -14,6 +14,8 @@ use crate::verifier::{self, NOTHING, global};
 
 /// The number of kill(2).
 const KILL: i32 = 62;
+/// The number of unshare(2), which also takes descriptors and the working directory apart.
+const UNSHARE: i32 = 272;
 const EPERM: i64 = -1;
 const ESRCH: i64 = -3;
 const EACCES: i64 = -13;
@@ -55,6 +57,14 @@ struct Meaning {
 
 #[inline(always)]
 fn meaning(call: u8, (regs, result): (u64, i64), task: u64) -> Option<Meaning> {
+    if read::number(regs) == UNSHARE {
+        const NO_NAMESPACE: Meaning = Meaning {
+            on: on::NONE,
+            rules: false,
+        };
+        let flags = read::argument(regs, 0).long() & (CLONE_NEW | CLONE_NEWTIME);
+        return makes_namespace(flags).or(Some(NO_NAMESPACE));
+    }
     if (class::WATCH..class::MAKE).contains(&call) {
         return Some(Meaning {
             on: call - class::WATCH,

@@ -196,7 +196,7 @@ pub enum AttemptKind {
     /// setuid(2) and its relatives, capset(2), when the kernel refused them: make(1) and others
     /// set the user they are already, which succeeds and is no attempt
     Setuid,
-    /// unshare(2), setns(2), and clone(2) with a namespace flag
+    /// setns(2), and unshare(2) and clone(2) with a namespace flag
     Namespace,
     /// bpf(2), perf_event_open(2), userfaultfd(2)
     Bpf,
@@ -244,7 +244,8 @@ pub enum AttemptKind {
     /// cannot deny
     Xattr,
     /// kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2): a signal other than 0 to others than the calling
-    /// process; pidfd_send_signal(2), whichever process its descriptor is of. A rule cannot deny
+    /// process; pidfd_send_signal(2), whichever process its descriptor is of; none that fcntl(2) has the kernel send
+    /// for a descriptor (`F_SETOWN`, `F_SETSIG`), or a terminal for a key. A rule cannot deny
     Kill,
 }
 

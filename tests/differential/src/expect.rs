@@ -179,7 +179,8 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
             _ if seen.number == CLONE3 => by_filter(shape, refused).when(context.clone3),
             _ => {
                 // Who stops a call sees what the filter is asked about; what no rule can name is told without.
-                let args = looked.filter(|_| refusal(seen.number, result).0.is_some());
+                let first = looked.map(|looked| looked.args[0]);
+                let args = looked.filter(|_| refusal(seen.number, first, result).0.is_some());
                 let args = args.map(|looked| [looked.args[0], looked.args[1], looked.args[2]]);
                 let call = Some((seen.number, args));
                 vec![by_filter(shape, Expected { call, ..refused })]

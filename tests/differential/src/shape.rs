@@ -74,9 +74,16 @@ pub fn meets_limit(result: i64) -> bool {
 }
 
 /// Of a call that is refused: the kind of attempt that docs/profile.md counts it to, and the rule of the profile.
-pub fn refusal(number: i64, result: i64) -> (Option<&'static str>, Option<&'static str>) {
+pub fn refusal(
+    number: i64,
+    first: Option<u64>,
+    result: i64,
+) -> (Option<&'static str>, Option<&'static str>) {
     const EPERM: i64 = -1;
+    /// `CLONE_NEW…` of linux/sched.h; unshare(2) takes other things apart, too.
+    const NAMESPACES: u64 = 0x7e02_0080;
     match number {
+        272 if first.is_some_and(|flags| flags & NAMESPACES == 0) => (None, None),
         101 | 310..=312 | 438 => (Some("ptrace"), Some("process-injection")),
         155 | 161 | 165 | 166 | 428..=433 | 442 => (Some("mount"), Some("mount")),
         105 | 106 | 113 | 114 | 116 | 117 | 119 | 122 | 123 | 126 => {

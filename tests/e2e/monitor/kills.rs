@@ -299,6 +299,23 @@ print(-victim.wait())";
     }
 }
 
+/// unshare(2) also takes descriptors, the working directory and semaphores apart; `CLONE_FILES`, `CLONE_FS`, `CLONE_SYSVSEM`.
+#[test]
+fn what_is_taken_apart_and_no_namespace_breaks_no_rule_on_these() {
+    let calls = |flags: u64| format!("import ctypes; ctypes.CDLL(None).unshare({flags})");
+    let control = Run::new().python(&calls(0x1000_0000));
+    control.expect(
+        super::violations(&control, "nested-namespace").count() == 1,
+        "the control: a namespace",
+    );
+    for flags in [0, 0x400, 0x200, 0x40000] {
+        let ran = Run::new().with_events().python(&calls(flags));
+        ran.expect(ran.report["verdict"] == "clean", "harmless");
+        let is_told = events(&ran, "refused").any(|event| event["syscall"] == "unshare");
+        ran.expect(is_told, "and told as refused");
+    }
+}
+
 /// The time of the last heartbeat.
 fn beat(file: &Path) -> Option<String> {
     fs::read_to_string(file)
