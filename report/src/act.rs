@@ -175,7 +175,7 @@ impl ReportedAct {
         };
         Some(match decided {
             _ if refused_by_hook(&event.kind, decided) => act.refused(),
-            Some(RuleAction::Kill) => act.killed(),
+            Some(RuleAction::Kill) => act.killed(&event.kind),
             _ => act,
         })
     }
@@ -207,11 +207,38 @@ impl ReportedAct {
     }
 
     /// Of an act that nothing else stopped, the kill did: it lands before the result is seen.
-    fn killed(mut self) -> Self {
-        if matches!(self.outcome, Outcome::Allowed | Outcome::Unknown) {
+    fn killed(mut self, kind: &Kind) -> Self {
+        if has_effect_before_a_kill(kind) {
+            self.outcome = Outcome::Late;
+        } else if matches!(self.outcome, Outcome::Allowed | Outcome::Unknown) {
             self.outcome = Outcome::Denied(Stopper::Monitor);
         }
         self
+    }
+}
+
+/// True for what the kernel has done when a kill at the end of the call comes, and what no death undoes. Of an open that is emptying a
+/// file, or making one that was not there, and of a bind the socket's file; a descriptor, an image, a mapping and an answer are of no use
+/// to the dead.
+fn has_effect_before_a_kill(kind: &Kind) -> bool {
+    let empties = libc::O_TRUNC.cast_unsigned();
+    let makes = (libc::O_CREAT | libc::O_EXCL).cast_unsigned();
+    match kind {
+        Kind::Change { on, errno: 0, .. } => *on != AttemptKind::Stat,
+        Kind::Open {
+            file: Some(_),
+            flags,
+            errno: 0,
+            ..
+        } => flags & empties != 0 || flags & makes == makes,
+        Kind::Network {
+            act: NetworkAct::Send | NetworkAct::Bind,
+            address: Address::UnixPath(_) | Address::UnixAbstract(_),
+            errno: 0,
+            ..
+        }
+        | Kind::Refused { errno: 0, .. } => true,
+        _ => false,
     }
 }
 

@@ -15,6 +15,9 @@ use super::stopper::Stopper;
 pub fn words(violation: &Violation, whole: &str) -> Cow<'static, str> {
     let address = violation.address.as_deref().unwrap_or_default();
     match (violation.stopped_by, violation.result) {
+        (Some(Stopper::Monitor), Result::Allowed) => {
+            format!("the monitor, after the act, which had its effect: it killed {whole}").into()
+        }
         (Some(Stopper::Monitor), _) if violation.action == RuleAction::Kill => {
             format!("the monitor: it killed {whole}").into()
         }

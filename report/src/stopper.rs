@@ -82,6 +82,8 @@ pub enum Outcome {
     Allowed,
     /// A layer kept it from having one.
     Denied(Stopper),
+    /// The attempt had its effect, and the monitor's kill came then: where the kernel is not asked before the act.
+    Late,
     /// The attempt failed for a reason that is not the jail's.
     Failed,
     /// The end of the attempt was not seen.
@@ -92,7 +94,7 @@ impl Outcome {
     /// The word for it.
     pub fn result(self) -> Result {
         match self {
-            Self::Allowed => Result::Allowed,
+            Self::Allowed | Self::Late => Result::Allowed,
             Self::Denied(_) => Result::Denied,
             Self::Failed => Result::Failed,
             Self::Unknown => Result::Unknown,
@@ -103,6 +105,7 @@ impl Outcome {
     pub fn stopper(self) -> Option<Stopper> {
         match self {
             Self::Denied(stopper) => Some(stopper),
+            Self::Late => Some(Stopper::Monitor),
             Self::Allowed | Self::Failed | Self::Unknown => None,
         }
     }

@@ -152,6 +152,8 @@ impl ActOutcome {
             matches!(decision.action, RuleAction::Deny | RuleAction::Kill)
         };
         match errno {
+            // The kill of a change comes when it is done; who is killed for an open has no use of it.
+            0 if is_change(&event.kind) => Self::Done,
             _ if event.decision.as_ref().is_some_and(stops) => Self::Refused,
             0 => Self::Done,
             EPERM | EACCES | EBUSY | ETXTBSY | EROFS => Self::Refused,
@@ -159,6 +161,11 @@ impl ActOutcome {
             _ => Self::Failed,
         }
     }
+}
+
+/// True for a change of a name or an attribute.
+fn is_change(kind: &Kind) -> bool {
+    matches!(kind, Kind::Change { on, .. } if *on != AttemptKind::Stat)
 }
 
 impl ActOutcome {

@@ -130,7 +130,8 @@ const SUPPRESSED: u8 = 3;
 
 /// The disposition of the attempts: blocked only when none of them had its effect.
 fn disposition(attempts: &[&Violation]) -> (u8, &'static str) {
-    let stopped = |it: &&Violation| it.stopped_by.is_some();
+    let stopped =
+        |it: &&Violation| it.stopped_by.is_some() && it.result != crate::model::Result::Allowed;
     match attempts {
         [] => (15, "Detected"),
         attempts if attempts.iter().all(stopped) => (BLOCKED, "Blocked"),

@@ -206,6 +206,12 @@ fn m37_what_would_run_later_is_not_made_by_another_call() {
         if is_asked_before(&ran) {
             ran.expect(!is_there(&place), "where hooks are asked it is not made");
         }
+        let mut about = ran
+            .violations()
+            .iter()
+            .filter(|one| one["action"] == "kill");
+        let is_done = about.any(|one| one["result"] == "allowed");
+        ran.expect(is_done == is_there(&place), "as done, when it was");
     }
 }
 
