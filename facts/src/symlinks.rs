@@ -155,7 +155,8 @@ impl Symlinks {
     }
 
     /// The place that a path leads to through these symlinks; with `to_the_end` also by one that it ends in.
-    fn lead(&self, path: &[u8], to_the_end: bool) -> Vec<u8> {
+    #[must_use]
+    pub fn lead(&self, path: &[u8], to_the_end: bool) -> Vec<u8> {
         let mut left: Vec<Vec<u8>> = components(path).map(<[u8]>::to_vec).rev().collect();
         let mut reached: Vec<u8> = Vec::new();
         let mut hops = 0;

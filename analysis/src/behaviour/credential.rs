@@ -172,7 +172,9 @@ impl Credentials {
             Operation::Spoke {
                 address: Address::UnixPath(path),
                 done: false,
-            } if state.traits(path).agent && !looks_for_its_own(act, path, state) => {
+            } if state.traits(&state.socket(path)).agent
+                && !looks_for_its_own(act, path, state) =>
+            {
                 Some(Step::by_outcome(act, SPOKE, &[b"the agent at ", path]))
             }
             Operation::Called { name, args, .. } if takes_key(name, args) => {

@@ -34,6 +34,8 @@ pub struct Download {
     written: BTreeMap<Vec<u8>, Step>,
     fetchers: BTreeMap<u32, Step>,
     shells: BTreeMap<u32, Step>,
+    /// The files that processes opened for writing last, before they spoke to anybody: a fetcher's output, by its own hand or a shell's.
+    opened: BTreeMap<u32, Vec<u8>>,
     /// A file is told of once.
     told: BTreeSet<Vec<u8>>,
 }
@@ -47,8 +49,12 @@ impl Detector for Download {
     ) {
         match &act.what {
             Operation::Opened(opened) if opened.writes && opened.done() => {
+                if self.opened.len() < FILES {
+                    self.opened.insert(act.event.task.pid, opened.path.to_vec());
+                }
                 self.note(act, state, &opened.path);
             }
+            Operation::Spoke { done: true, .. } => self.fetch(act, state),
             Operation::Changed {
                 path,
                 new: Some(new),
@@ -90,6 +96,16 @@ impl Download {
         }
         let step = Step::from_event(act.event, &[b"spoke to ", peer, b" and wrote ", path]);
         self.remember(path, step);
+    }
+
+    /// Takes in that a process spoke to somebody: a fetcher, whose output was opened before.
+    fn fetch(&mut self, act: &ObservedAct<'_>, state: &ProcessState) {
+        let process = state.process(&act.event.task);
+        if process.is_some_and(|process| is_fetcher(&process.exe))
+            && let Some(path) = self.opened.remove(&act.event.task.pid)
+        {
+            self.note(act, state, &path);
+        }
     }
 
     fn remember(&mut self, path: &[u8], step: Step) {

@@ -71,7 +71,7 @@ impl Detector for Escape {
 fn reaches_a_service(path: &[u8], state: &ProcessState) -> bool {
     let is_outside = |path: &[u8]| state.traits(path).outside.is_some();
     if path.first() == Some(&b'/') {
-        return is_outside(path);
+        return is_outside(&state.socket(path));
     }
     let name = base_name(path);
     let stem = name.strip_suffix(b".sock").unwrap_or(name);

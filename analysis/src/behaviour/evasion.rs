@@ -46,6 +46,8 @@ pub struct Evasion {
     told_of_name: bool,
     /// True when a process waits for connections, or for somebody that it called: it does something by waiting.
     talks: bool,
+    /// True when the times of a file were set, or another attribute.
+    sets_times: bool,
 }
 
 impl Detector for Evasion {
@@ -64,6 +66,10 @@ impl Detector for Evasion {
         }
         match &act.what {
             Operation::Served | Operation::Spoke { .. } | Operation::Asked(_) => self.talks = true,
+            Operation::Changed {
+                on: AttemptKind::Attribute | AttemptKind::Utimens,
+                ..
+            } => self.sets_times = true,
             Operation::Changed {
                 on: AttemptKind::Unlink,
                 path,
@@ -103,7 +109,9 @@ impl Detector for Evasion {
     }
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
-        if let Some(first) = end.backdated.first() {
+        // A page that is stored to in memory may leave the time of the file as it was.
+        let backdated = end.backdated.first().filter(|_| self.sets_times);
+        if let Some(first) = backdated {
             let more = match end.backdated.len() - 1 {
                 0 => String::new(),
                 others => format!(" and of {others} more"),

@@ -206,6 +206,23 @@ impl Story {
         self.tell(pid, kind)
     }
 
+    /// A symlink of this name to `aim`.
+    pub fn symlinks(&mut self, pid: u32, name: &str, aim: &str) -> &mut Self {
+        const SYMLINK: u32 = 88;
+        let kind = Kind::Change {
+            on: turnkey_policy::AttemptKind::Open,
+            object: raw(name),
+            new: Some(aim.as_bytes().to_vec()),
+            resolved: true,
+            call: turnkey_facts::NamingCall {
+                nr: SYMLINK,
+                ..turnkey_facts::NamingCall::default()
+            },
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
     /// A call of this number that sets a mode or an owner.
     pub fn sets_mode(
         &mut self,

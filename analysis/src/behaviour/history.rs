@@ -65,6 +65,11 @@ impl Detector for Histories {
         let Some(path) = paths.find(|path| is_list(path)) else {
             return;
         };
+        // A copy in a directory that the run made is a list of the run's own.
+        let above = path.iter().rposition(|byte| *byte == b'/');
+        if above.is_some_and(|at| state.made_directory(&path[..at])) {
+            return;
+        }
         let process = state.process(&act.event.task);
         if process.is_some_and(|process| keeps(process, path)) || self.told.len() >= TOLD {
             return;

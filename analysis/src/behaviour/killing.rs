@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 
+use turnkey_facts::Kind;
 use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
 use super::act::{ObservedAct, Operation};
@@ -137,12 +138,14 @@ impl Detector for Killing {
                 args: [process, signal, _],
                 ..
             } if *name != "kill" || word(*signal) != ONLY_ASKS => match word(*process) {
-                EVERYBODY => b"signalled every process".to_vec(),
-                INIT => b"signalled the jail's init".to_vec(),
-                stranger if self.is_search(stranger, state) => format!(
-                    "signalled processes by numbers that are none of its own: {STRANGERS} of them"
-                )
-                .into_bytes(),
+                EVERYBODY => came_of(act, b"every process"),
+                INIT => came_of(act, b"the jail's init"),
+                stranger if self.is_search(stranger, state) => {
+                    let whom = format!(
+                        "processes by numbers that are none of its own: {STRANGERS} of them"
+                    );
+                    came_of(act, whom.as_bytes())
+                }
                 _ => return,
             },
             _ => return,
@@ -216,6 +219,17 @@ impl Killing {
         }
         self.strangers.insert(number) && self.strangers.len() == STRANGERS
     }
+}
+
+/// A signal to somebody, in words.
+fn came_of(act: &ObservedAct<'_>, whom: &[u8]) -> Vec<u8> {
+    let is_sent = matches!(act.event.kind, Kind::Refused { errno: 0, .. });
+    let verb: &[u8] = if is_sent {
+        b"signalled "
+    } else {
+        b"tried to signal "
+    };
+    [verb, whom].concat()
 }
 
 /// True when the run has a process besides the one that acts, those that it comes from, and those that list and choose.

@@ -235,8 +235,11 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
     (
         "a command of git",
         &[
-            "**/.git/hooks/{pre,post}-{commit,merge,push,checkout,rewrite,receive,rebase}",
-            "**/.git/hooks/{commit-msg,prepare-commit-msg,update}",
+            // githooks(5).
+            "**/.git/hooks/{pre,post}-{applypatch,auto-gc,checkout,commit,index-change,merge,merge-commit,push,rebase,receive,rewrite,update}",
+            "**/.git/hooks/{applypatch-msg,commit-msg,fsmonitor-watchman,prepare-commit-msg,proc-receive,push-to-checkout}",
+            "**/.git/hooks/{reference-transaction,sendemail-validate,update}",
+            "**/.git/hooks/p4-{changelist,post-changelist,pre-submit,prepare-changelist}",
         ],
     ),
 ];

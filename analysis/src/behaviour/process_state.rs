@@ -9,6 +9,7 @@ use turnkey_policy::{AttemptKind, NetworkMode};
 use super::act::{ActOutcome, ObservedAct, Operation};
 use super::interpreter::{self, is_shell};
 use super::path_classes::{PathClasses, Traits, is_in_any};
+use turnkey_facts::symlinks::Symlinks;
 use turnkey_facts::{Address, Event, Kind, NetworkAct, Task};
 
 /// Processes that are remembered. A jail of more is told by their first.
@@ -70,6 +71,8 @@ pub struct ProcessState {
     serves: bool,
     /// The numbers in the jail of processes that were forked.
     numbers: BTreeSet<u32>,
+    /// The symlinks that the run made.
+    symlinks: Symlinks,
 }
 
 impl ProcessState {
@@ -106,6 +109,11 @@ impl ProcessState {
     /// The facts known of the process that acts.
     pub fn process(&self, task: &Task) -> Option<&ObservedProcess> {
         self.processes.get(&(task.pid, task.start_ns))
+    }
+
+    /// The process that was forked with this key.
+    pub fn by_key(&self, key: (u32, u64)) -> Option<&ObservedProcess> {
+        self.processes.get(&key)
     }
 
     /// The program that a shell has looked for last, in vain; `None` for another process than a shell.
@@ -223,8 +231,21 @@ impl ProcessState {
         self.places.traits_of(path)
     }
 
+    /// The path of a socket, however it is spelled: the kernel tells no more than the name that it was called by.
+    pub fn socket(&self, path: &[u8]) -> Vec<u8> {
+        let plain = self.symlinks.lead(path, true);
+        let inside = plain.strip_prefix(b"/proc/").and_then(|rest| {
+            let at = rest.iter().position(|byte| *byte == b'/')?;
+            rest[at..]
+                .strip_prefix(b"/root")
+                .filter(|rest| rest.starts_with(b"/"))
+        });
+        inside.map_or(plain.clone(), <[u8]>::to_vec)
+    }
+
     /// Notes what has to be known before detectors look at the act.
     pub(super) fn note(&mut self, act: &ObservedAct<'_>) {
+        self.symlinks.note(act.event);
         let key = (act.event.task.pid, act.event.task.start_ns);
         if let Operation::Spoke {
             address: Address::Inet(address),

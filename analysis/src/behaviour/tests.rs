@@ -292,6 +292,9 @@ fn what_lies_outside_every_jail_is_an_escape() {
         "podman.sock",
         "/run/user/1000/bus",
         "/run/libvirt/virtqemud-sock",
+        "//run//docker.sock",
+        "/usr/../run/./docker.sock",
+        "/proc/self/root/run/docker.sock",
     ] {
         names(
             |story| {
@@ -300,6 +303,13 @@ fn what_lies_outside_every_jail_is_an_escape() {
             expected,
         );
     }
+    names(
+        |story| {
+            story.symlinks(P, "/tmp/s", "/run");
+            story.connects_to_path(P, "/tmp/s/docker.sock");
+        },
+        expected,
+    );
     for socket in [
         "app.sock",
         "../bus",

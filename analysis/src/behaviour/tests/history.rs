@@ -121,3 +121,14 @@ fn whoever_deletes_the_list_of_a_repository_impairs_a_defence() {
         story.deletes(12, "/workspace/x/.git/logs/HEAD");
     });
 }
+
+/// A list in a directory that the run made is a copy.
+#[test]
+fn a_copy_of_a_list_clears_nothing() {
+    is_silent(|story| {
+        story.changed(P, AttemptKind::Open, "/tmp/copy", 0);
+        story
+            .script(P, "/workspace/x.sh")
+            .writes(P, "/tmp/copy/.bash_history");
+    });
+}

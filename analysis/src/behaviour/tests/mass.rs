@@ -310,6 +310,29 @@ fn what_git_checks_out_is_no_loss_and_what_it_cleans_away_is() {
     assert_eq!(loses("clean"), [(Behaviour::MassChange, 1)]);
 }
 
+/// The order is what a version control was given first, and not what a branch is called.
+#[test]
+fn the_order_of_git_says_whether_another_version_is_kept() {
+    let loses = |argv: &[&str], by: Option<&[&str]>| {
+        let mut story = Story::new();
+        if let Some(parent) = by {
+            story.exec(P, "/usr/bin/git", parent).fork(P, 11);
+        }
+        let pid = if by.is_some() { 11 } else { P };
+        story.exec(pid, "/usr/bin/git", argv);
+        for name in HOME {
+            story.deletes(pid, &format!("/workspace/{name}"));
+        }
+        story.found() != []
+    };
+    assert!(!loses(&["git", "checkout", "clean"], None));
+    assert!(!loses(&["git", "-C", "clean", "rm", "-r", "docs"], None));
+    assert!(loses(&["git", "-c", "a.b=c", "clean", "-fdx"], None));
+    let clean = ["git", "clean", "-q", "-f"];
+    assert!(!loses(&clean, Some(&["git", "stash", "-u"])));
+    assert!(loses(&clean, Some(&["git", "submodule", "foreach"])));
+}
+
 /// Whoever asks for money says so in the name of a note.
 #[test]
 fn files_that_say_something_else_beside_a_demand_are_held_for_ransom() {

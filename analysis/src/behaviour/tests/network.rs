@@ -131,6 +131,24 @@ fn what_came_over_the_network_and_runs_is_download_and_execute() {
     );
 }
 
+/// A shell opens what its program writes to, and wget(1) too, before anybody is asked.
+#[test]
+fn the_output_of_a_fetcher_is_opened_before_it_speaks() {
+    let found = |fetcher: &str| {
+        let mut story = Story::new();
+        story.writes(P, "/workspace/x");
+        story.exec(P, fetcher, &[fetcher, "http://h/x"]);
+        story.connects(P, "203.0.113.9:80");
+        story.exec(11, "/usr/bin/dash", &["sh", "x"]);
+        story.found()
+    };
+    let expected = [(Behaviour::DownloadExecute, 1)];
+    assert_eq!(found("/usr/bin/curl"), expected);
+    assert_eq!(found("/usr/bin/wget"), expected);
+    // Another program asks for something else than its own output.
+    assert_eq!(found("/usr/bin/sum"), []);
+}
+
 #[test]
 fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
     // Who speaks to itself, or to nobody, has fetched nothing.

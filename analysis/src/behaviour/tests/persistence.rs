@@ -11,6 +11,8 @@ fn what_is_written_to_run_later_is_persistence() {
         "/root/.bashrc",
         "/etc/cron.d/x",
         "/workspace/.git/hooks/pre-commit",
+        "/workspace/.git/hooks/reference-transaction",
+        "/workspace/.git/hooks/post-index-change",
         "/etc/systemd/system/x.service",
         "/root/.ssh/authorized_keys",
         "/workspace/venv/lib/python3.11/site-packages/x.pth",

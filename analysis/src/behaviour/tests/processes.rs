@@ -1,5 +1,7 @@
 //! Processes of others that are ended or traced, and those that the run itself has started.
 
+use turnkey_policy::AttemptKind;
+
 use super::*;
 
 #[test]
@@ -376,7 +378,9 @@ fn a_file_that_is_made_to_look_untouched_impairs_defences() {
             backdated: backdated.iter().map(|path| (*path).to_owned()).collect(),
             ..End::default()
         };
-        Story::new().ended(&end)
+        let mut story = Story::new();
+        story.changed(P, AttemptKind::Attribute, "/workspace/a.csv", 0);
+        story.ended(&end)
     };
     let found = ended(&["a.csv", "b.csv", "c.csv"]);
     assert_eq!(found.len(), 1);
@@ -384,4 +388,22 @@ fn a_file_that_is_made_to_look_untouched_impairs_defences() {
     let what = String::from_utf8_lossy(&found[0].steps[0].what);
     assert!(what.contains("a.csv and of 2 more"), "{what}");
     assert!(ended(&[]).is_empty());
+    // Nobody has set a time: what is stored in a page of memory leaves it as it was.
+    let end = End {
+        backdated: vec![String::from("a.csv")],
+        ..End::default()
+    };
+    let mut story = Story::new();
+    story.writes(P, "/workspace/a.csv");
+    assert!(story.ended(&end).is_empty());
+}
+
+/// A signal that nobody got is one that was tried.
+#[test]
+fn who_is_refused_a_signal_has_signalled_nobody() {
+    let mut story = Story::new();
+    story.calls(P, "kill", [1, 9, 0]);
+    let found = story.ended(&End::default());
+    let what = String::from_utf8_lossy(&found[0].steps[0].what);
+    assert!(what.starts_with("tried to signal the jail"), "{what}");
 }
