@@ -3,6 +3,7 @@
 //! Two things can stand in the way: a rule, and a layer of the jail. The advice names the flag
 //! that opens the layer and the rule to write, and says so when no profile can allow it.
 
+mod patterns;
 mod written;
 
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ use super::model::{FileAccess, SocketType};
 use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
-use super::unchosen;
+use patterns::{literal, made_up, merged};
 use written::snippet;
 
 /// A way to open a layer that is in the way.
@@ -95,7 +96,9 @@ pub fn for_rule_alone(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     let change = match act.object.path() {
         Some(path) if is_any_file(path, rule) => return ANY_FILE.to_owned(),
         // Turned into a pattern, an escape would be some other path.
-        Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
+        Some(path) if !is_plain(path) || literal(path).is_none() => {
+            " a rule with action = \"allow\" for that path".to_owned()
+        }
         _ => {
             let (change, replaces) = change(rule, act);
             format!("\n{}", snippet(&change, replaces))
@@ -194,6 +197,10 @@ fn opening_of_call(
     })
 }
 
+/// LeakSanitizer stops its own process so.
+const TRACES: &str = "it looks into other processes, or changes them; a program that was built with -fsanitize=address goes on without it by \
+     --env LSAN_OPTIONS=detect_leaks=0";
+
 /// Servers want more open files than they have, of all the limits that a process has.
 const MORE_FILES: &str = "--open-files with the number that it wants, where it is files; no program raises its own limits";
 
@@ -203,6 +210,7 @@ const NETWORK: &str = "[syscalls] allow = [\"@network-local\"]";
 /// The way to open the filter for a call that it answers by the number.
 fn opening_of_filter(name: &str) -> Opening {
     match (syscalls::group_of(name), syscalls::why_never(name)) {
+        _ if name == "ptrace" => Opening::Never(TRACES),
         (Some(group), _) => {
             let group = group.name;
             Opening::Line(format!(
@@ -275,6 +283,13 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
         _ if stopped_by == Stopper::Mounts && is_of_the_system(place) => {
             Opening::Flag(WRITABLE_ROOT.to_owned())
         }
+        // To take a name away its directory would have to be written to, with the homes of everybody in it.
+        _ if stopped_by == Stopper::Mounts
+            && renames(access)
+            && place.parent().is_some_and(is_of_the_root) =>
+        {
+            Opening::Flag(WRITABLE_ROOT.to_owned())
+        }
         _ => Opening::Flag(path_flag(path, access)?),
     })
 }
@@ -290,10 +305,16 @@ pub const WRITABLE_ROOT: &str = "--root-mode overlay";
 
 /// True for what lies at the root or in a directory of the system's: no advice has a program write the host's.
 fn is_of_the_system(path: &Path) -> bool {
-    const SYSTEM: [&str; 9] = [
-        "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot",
+    const SYSTEM: [&str; 12] = [
+        "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/var",
+        "/opt", "/root",
     ];
-    path.parent() == Some(Path::new("/")) || SYSTEM.iter().any(|tree| path.starts_with(tree))
+    is_of_the_root(path) || SYSTEM.iter().any(|tree| path.starts_with(tree))
+}
+
+/// True for what lies at the root.
+fn is_of_the_root(path: &Path) -> bool {
+    path.parent() == Some(Path::new("/"))
 }
 
 /// The working directory itself, in every mode: rmdir(2), rename(2), `EBUSY`.
@@ -342,6 +363,9 @@ pub fn of_what_is_there(advice: &str, absent: &[String]) -> String {
     let path = absent.iter().find(is_for);
     let above = path.and_then(|path| Some((path, Path::new(path).parent()?.to_str()?)));
     match above {
+        Some((path, above)) if is_of_the_root(Path::new(above)) => {
+            advice.replacen(&flag(path), WRITABLE_ROOT, 1)
+        }
         Some((path, above)) => advice.replacen(&flag(path), &flag(above), 1),
         None => advice.to_owned(),
     }
@@ -449,40 +473,6 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
     (allow, false)
 }
 
-/// The path to which the kernel comes by a name below `/bin`, `/lib` and their like, which are links into `/usr` on most systems: a rule about
-/// both is asked of both.
-fn merged(path: &[u8]) -> Option<Vec<u8>> {
-    const LINKS: [&[u8]; 6] = [
-        b"/bin/",
-        b"/sbin/",
-        b"/lib/",
-        b"/lib32/",
-        b"/lib64/",
-        b"/libx32/",
-    ];
-    let is_link = LINKS.iter().any(|link| path.starts_with(link));
-    is_link.then(|| [b"/usr", path].concat())
-}
-
-/// The pattern for the path of a file that the act writes or names, where nobody chose its name: the next run has another. `None` where
-/// the rule would decide all the same.
-fn made_up(rule: &Rule, act: &ReportedAct) -> Option<Glob> {
-    let Object::File {
-        path: Some(path),
-        access,
-        ..
-    } = &act.object
-    else {
-        return None;
-    };
-    let changes = |access: &FileAccess| !matches!(access, FileAccess::Read | FileAccess::Stat);
-    let pattern = Glob::parse(&unchosen::of_path(path)?).ok()?;
-    let decides = |own: &Glob| own.specificity() >= pattern.specificity();
-    let mut owns = rule.path.iter();
-    let is_decided = owns.any(|own| own.matches(path.as_bytes()) && decides(own));
-    (access.iter().any(changes) && !is_decided).then_some(pattern)
-}
-
 /// A rule that allows the act's address and port beside the one that decided; `None` for another kind
 /// of act, where that rule names the same or nothing at all, and for an address that means several.
 fn allowed_peer(rule: &Rule, act: &ReportedAct) -> Option<Rule> {
@@ -568,18 +558,6 @@ fn accesses(rule: &Rule, act: &ReportedAct) -> BTreeSet<OpenAccess> {
         | FileAccess::Attribute => None,
     });
     rules.collect()
-}
-
-/// The pattern that matches `path` and nothing else.
-fn literal(path: &str) -> Option<Glob> {
-    let mut pattern = String::with_capacity(path.len());
-    for c in path.chars() {
-        if "*?{}".contains(c) {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    Glob::parse(&pattern).ok()
 }
 
 #[cfg(test)]

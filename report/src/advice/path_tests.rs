@@ -128,3 +128,56 @@ fn what_a_jail_has_of_its_own_is_changed_where_the_tree_is_its_own() {
         "{turnkeys}"
     );
 }
+
+/// The name of a file is the program's own choice.
+#[test]
+fn whatever_a_file_is_called_that_file_alone_is_proposed() {
+    let printable = (b'!'..=b'~').map(char::from);
+    for c in printable.filter(|c| !"/\\".contains(*c)) {
+        for name in [format!("x{c}y"), format!("{c}x{c}"), format!("[{c}")] {
+            let path = format!("/workspace/secret/{name}");
+            let line = proposed("/workspace/secret/**", &path, FileAccess::Read);
+            let table: toml::Table = line.parse().unwrap();
+            let pattern = table["path"][0].as_str().unwrap();
+            let pattern = Glob::parse(pattern).unwrap();
+            assert!(pattern.matches(path.as_bytes()), "{line}");
+            assert!(!pattern.matches(b"/workspace/secret/key"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_of_a_process_is_proposed_for_whatever_number_it_has() {
+    let of = |pattern, path| proposed(pattern, path, FileAccess::Read);
+    let any = r#"path = ["/proc/*/net/tcp"]"#;
+    assert_eq!(of("/proc/*/net/**", "/proc/2/net/tcp"), any);
+    let fixed = r#"path = ["/proc/sys/kernel/core_pattern"]"#;
+    assert_eq!(of("/proc/sys/**", "/proc/sys/kernel/core_pattern"), fixed);
+}
+
+/// A directory of everybody's is given to no program that nobody trusts.
+#[test]
+fn a_change_of_the_system_or_of_all_homes_is_one_that_is_thrown_away() {
+    let advice = |path: &str, access: FileAccess| {
+        let denied = Outcome::Denied(Stopper::Mounts);
+        let object = act(path, AttemptKind::Unlink, access, denied).object;
+        for_layer(Stopper::Mounts, &object, None).unwrap_or_default()
+    };
+    for path in [
+        "/var/log",
+        "/var/lib/x/y",
+        "/opt/x",
+        "/root/x",
+        "/home/u",
+        "/data/d",
+    ] {
+        assert_eq!(advice(path, FileAccess::Unlink), WRITABLE_ROOT, "{path}");
+    }
+    assert_eq!(
+        advice("/home/u/notes", FileAccess::Write),
+        "--write /home/u/notes"
+    );
+    let absent = |path: &str| of_what_is_there(&format!("--write {path}"), &[path.to_owned()]);
+    assert_eq!(absent("/data/new"), WRITABLE_ROOT);
+    assert_eq!(absent("/data/d/new"), "--write /data/d");
+}
