@@ -46,6 +46,8 @@ pub struct RunOutcome {
     pub sinkhole: Option<SinkholeTraffic>,
     /// The ports that led to the program.
     pub published: Vec<Publication>,
+    /// The reason why the caller did not get all of the program's output, where it wanted it.
+    pub lost_output: Option<anyhow::Error>,
 }
 
 impl RunOutcome {
@@ -112,6 +114,7 @@ impl RunOutcome {
             passages: Vec::new(),
             sinkhole: None,
             published: Vec::new(),
+            lost_output: None,
         }
     }
 }
@@ -130,7 +133,7 @@ fn own_limit(exit: &JailExit) -> Option<Limit> {
 
 /// The report of a run, with all else that its caller may want of it.
 pub fn finish(
-    outcome: RunOutcome,
+    mut outcome: RunOutcome,
     request: &RunRequest,
     settled: &SettledPolicy,
     sink: EventSink<'_>,
@@ -138,7 +141,8 @@ pub fn finish(
     let policy = settled.policy();
     let clock = sink.clock();
     let mut seen = sink.finish(outcome.evidence.records);
-    let unwritten = seen.unwritten.take();
+    let unwritten = outcome.lost_output.take();
+    let unwritten = seen.unwritten.take().or(unwritten);
     let alerts = seen.alerts.take();
     let streams = outcome.streams.iter().flatten();
     let output = streams.map(|stream| stream.total).sum();

@@ -5,13 +5,15 @@
 //! the supervisor from enforcing the clock.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::stat::{Mode, fchmod};
 use tokio::sync::mpsc::UnboundedSender;
 use turnkey_jailer::StandardStreams;
@@ -57,6 +59,14 @@ pub struct RelayedStream {
     pub cut_off: Option<io::Error>,
     /// The last of them; `None` for a stream that nothing was written to.
     pub last: Option<LastPiece>,
+}
+
+impl RelayedStream {
+    /// True when nobody reads on, who wanted no more: pipe(7).
+    pub fn is_hung_up(&self) -> bool {
+        let failed = self.cut_off.as_ref();
+        failed.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
 }
 
 /// The end of what a program wrote.
@@ -257,14 +267,33 @@ pub type Sink = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 /// Writes to this process's standard output.
 pub fn standard_output() -> Sink {
     Arc::new(|bytes| {
-        let mut stream = io::stdout().lock();
-        stream.write_all(bytes).and_then(|()| stream.flush())
+        let stream = io::stdout().lock();
+        write_whole(stream.as_fd(), bytes)
     })
 }
 
 /// Writes to this process's standard error.
 pub fn standard_error() -> Sink {
-    Arc::new(|bytes| io::stderr().lock().write_all(bytes))
+    Arc::new(|bytes| {
+        let stream = io::stderr().lock();
+        write_whole(stream.as_fd(), bytes)
+    })
+}
+
+/// Writes all of the bytes, as soon as there is room: the caller may have made a descriptor of its own one that does not wait.
+fn write_whole(into: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match nix::unistd::write(into, bytes) {
+            Ok(length) => bytes = &bytes[length..],
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let mut room = [PollFd::new(into, PollFlags::POLLOUT)];
+                nix::poll::poll(&mut room, PollTimeout::NONE)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// The account of what a program writes, on one stream or two.
@@ -305,10 +334,13 @@ impl StreamRelay {
             let room = self.keep.saturating_sub(relayed.kept.len());
             let kept = &allowed[..allowed.len().min(room)];
             relayed.kept.extend_from_slice(kept);
-            // A caller that hung up or has no room does not change what the program may do: it is
-            // still read, counted and kept.
+            // A caller that has no room does not change what the program may do: it is still read, counted and kept. One that
+            // hung up ends a pipe, of which the program learns as it would without turnkey.
             if relayed.cut_off.is_none() {
                 relayed.cut_off = to(allowed).err();
+            }
+            if self.keep == 0 && relayed.is_hung_up() {
+                return relayed;
             }
             if length == piece.len() {
                 piece.resize(PIECE, 0);

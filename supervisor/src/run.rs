@@ -111,7 +111,7 @@ pub struct FinishedRun {
     pub output: u64,
     /// The end of standard output and of standard error.
     pub last: [Option<LastPiece>; 2],
-    /// The reason why not every event could be written.
+    /// The reason why not every event, or not all of the program's output, could be written.
     pub unwritten: Option<anyhow::Error>,
 }
 
@@ -220,8 +220,8 @@ fn attempt(
         course.limit = running.exceeded();
     }
     let exit = running.finish()?;
-    let streams = relays.finish();
-    tell_of_lost_output(&streams[0], sink.observer);
+    let mut streams = relays.finish();
+    let lost_output = lost_output(&mut streams);
     let drain = course.ended_by_itself() && !monitor.condemned();
     let traffic = connections.finish(drain, policy);
     // Everything inside is dead: what the kernel holds now is all there will be.
@@ -258,6 +258,7 @@ fn attempt(
     (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
     (outcome.passages, outcome.published) = (traffic.passages, traffic.published);
     outcome.sinkhole = traffic.sunk;
+    outcome.lost_output = lost_output;
     Ok(outcome)
 }
 
@@ -300,12 +301,9 @@ fn start_with_authority(
     Ok((confining, made.transpose()?))
 }
 
-/// A reader that hung up wanted no more; a disk that is full is news.
-fn tell_of_lost_output(output: &RelayedStream, observer: &mut dyn RunObserver) {
-    let failed = output.cut_off.as_ref();
-    if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
-        observer.notice(&format!(
-            "not all of the program's output could be written: {error}"
-        ));
-    }
+/// The output that did not reach the caller, as an error. A reader that hung up wanted no more; a disk that is full is news.
+fn lost_output(outputs: &mut [RelayedStream; 2]) -> Option<anyhow::Error> {
+    let failed = outputs.iter_mut().filter(|output| !output.is_hung_up());
+    let error = failed.filter_map(|output| output.cut_off.take()).next()?;
+    Some(anyhow::Error::new(error).context("not all of the program's output could be written"))
 }

@@ -213,3 +213,56 @@ fn a_pipe_feeds_one_run_after_the_other() {
         "got 1\ngot 2\ngot 3\n"
     );
 }
+
+/// Runs a shell line in which `T` is turnkey with these arguments behind it.
+fn line(run: &Run, line: &str, command: &[&str]) -> std::process::Output {
+    let command = run.command(command);
+    let mut shell = Command::new("/bin/sh");
+    let line = line.replace('T', "\"$@\"");
+    shell.args(["-c", &line, "sh"]).arg(command.get_program());
+    shell.args(command.get_args()).current_dir(run.path());
+    finish(shell.stdout(Stdio::piped()).spawn().unwrap())
+}
+
+/// `yes | head` ends without turnkey, too: by SIGPIPE.
+#[test]
+fn a_program_learns_that_nobody_reads_on() {
+    let run = Run::new().option("--unmonitored --quiet --wall 20s");
+    let status = "{ T; echo $? >&2; } 2>status | head -n 1; cat status";
+    let jailed = line(&run, status, &["/usr/bin/yes"]);
+    assert_eq!(String::from_utf8_lossy(&jailed.stdout), "y\n141\n");
+    // A slow one as well, which would end by the clock.
+    let slow = "while :; do echo x || exit 3; sleep 0.05; done";
+    let jailed = line(&run, status, &["/bin/sh", "-c", slow]);
+    assert_eq!(String::from_utf8_lossy(&jailed.stdout), "x\n141\n");
+}
+
+#[test]
+fn output_that_finds_no_room_is_a_failure() {
+    let run = Run::new().option("--unmonitored --quiet");
+    let full = line(&run, "T > /dev/full; echo $?", &["/bin/echo", "x"]);
+    assert_eq!(String::from_utf8_lossy(&full.stdout), "125\n");
+    let whole = line(&run, "T > /dev/null; echo $?", &["/bin/echo", "x"]);
+    assert_eq!(String::from_utf8_lossy(&whole.stdout), "0\n", "the control");
+}
+
+/// The caller's end does not wait, and is read late.
+#[test]
+fn output_waits_for_a_reader_whose_pipe_does_not() {
+    let script = "import os, subprocess, sys, time
+read, write = os.pipe()
+os.set_blocking(write, False)
+child = subprocess.Popen(sys.argv[1:], stdout=write, stdin=subprocess.DEVNULL)
+os.close(write)
+time.sleep(0.3)
+got = 0
+while piece := os.read(read, 1 << 20): got += len(piece)
+print(got, child.wait())";
+    let run = Run::new().option("--unmonitored --quiet --output 20M");
+    let command = run.command(&["/usr/bin/head", "-c", "3000000", "/dev/zero"]);
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).arg(command.get_program());
+    python.args(command.get_args()).current_dir(run.path());
+    let output = finish(python.stdout(Stdio::piped()).spawn().unwrap());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "3000000 0\n");
+}
