@@ -93,6 +93,37 @@ fn what_is_no_script_is_an_error_when_it_is_named_and_told_below_a_directory() {
     }
 }
 
+/// One argument that is wrong takes the others nothing.
+#[test]
+fn the_scripts_beside_one_that_cannot_be_read_are_told() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("x.py"), DECODES).unwrap();
+    std::fs::write(directory.path().join("noext"), "what is it\n").unwrap();
+    let output = scan(directory.path(), &["x.py", "noext", "absent.sh"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("x.py"), "{stdout}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("noext") && stderr.contains("absent.sh"),
+        "{stderr}"
+    );
+}
+
+/// A script that somebody else alone may read is not one without findings.
+#[test]
+fn a_directory_of_which_not_all_was_read_is_too_grave() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("ok.sh"), "echo hi\n").unwrap();
+    let whole = scan(directory.path(), &["--fail-at", "50", "."]);
+    assert_eq!(whole.status.code(), Some(0), "the control: {whole:?}");
+    // More than one scan reads of a file.
+    let large = std::fs::File::create(directory.path().join("large.sh")).unwrap();
+    large.set_len(64 << 20).unwrap();
+    let part = scan(directory.path(), &["--fail-at", "50", "."]);
+    assert_eq!(part.status.code(), Some(1), "{part:?}");
+}
+
 #[test]
 fn another_scanner_is_told_as_itself_and_one_that_fails_is_no_zero() {
     let directory = scratch();

@@ -15,6 +15,11 @@ const NOT_LOADED: u8 = 1;
 
 /// Does what is asked.
 pub fn monitor(command: &MonitorCommand) -> Result<u8, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        let error =
+            "what is loaded into the kernel is root's, and nobody else sees it; run it as root";
+        return Err(anyhow::Error::msg(error).into());
+    }
     match command {
         MonitorCommand::Load => load(),
         MonitorCommand::Status(arguments) => status(arguments),
@@ -39,7 +44,13 @@ fn unload(arguments: &UnloadArguments) -> Result<u8, Failure> {
     let object = (!arguments.all).then(object);
     let gone = shared::unload(object.as_ref()).map_err(anyhow::Error::from)?;
     if gone.is_empty() {
-        output::line("nothing was loaded");
+        let others = shared::status(self::object()).map_err(anyhow::Error::from)?;
+        output::line(match others.len() {
+            0 => "nothing was loaded",
+            _ => {
+                "nothing of this version was loaded; what others have loaded is taken away with --all"
+            }
+        });
     }
     for name in gone {
         output::line(&format!("unloaded {name}"));

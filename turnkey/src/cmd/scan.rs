@@ -85,7 +85,15 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
             None => of_profile(arguments)?,
         },
     };
-    let Gathered { sources, left_out } = gather::gather(&arguments.paths, options.language)?;
+    let Gathered {
+        sources,
+        left_out,
+        mut failed,
+    } = gather::gather(&arguments.paths, options.language);
+    if failed.len() == arguments.paths.len() && failed.len() == 1 {
+        // There is nothing to show.
+        return Err(failed.remove(0).into());
+    }
     let scripts = sources
         .into_iter()
         .map(|source| looked_at(source, arguments, &options));
@@ -99,10 +107,19 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, Failure> {
         let message = format!("{by} failed on {path}, which the page tells of");
         return Err(anyhow::Error::msg(message).into());
     }
+    if let Some(last) = failed.pop() {
+        for error in failed {
+            output::lines(&turnkey_supervisor::advice::explain(&error));
+        }
+        return Err(last.into());
+    }
     let is_grave = arguments.fail_at.is_some_and(|at| {
         let mut scripts = scanned.scripts.iter();
-        // What was not read to its end may hold anything.
+        // What was not read, or not to its end, may hold anything.
         scripts.any(|script| script.score() >= at || !script.scan.whole)
+            || gather::UNKNOWN
+                .iter()
+                .any(|why| scanned.left_out.contains_key(why))
     });
     Ok(if is_grave { TOO_GRAVE } else { 0 })
 }

@@ -33,34 +33,33 @@ pub type LeftOut = BTreeMap<&'static str, usize>;
 pub struct Gathered {
     pub sources: Vec<Source>,
     pub left_out: LeftOut,
+    /// What is wrong with paths that were named, of which nothing else is known.
+    pub failed: Vec<anyhow::Error>,
 }
 
-/// Reads what the caller names. A file that is named is a script, or an error.
-pub fn gather(paths: &[PathBuf], language: Option<Language>) -> anyhow::Result<Gathered> {
+/// The reasons for which nothing is known of what may be a script.
+pub const UNKNOWN: [&str; 4] = [UNREADABLE, UNLISTED, TOO_DEEP, BEYOND];
+
+const UNREADABLE: &str = "files that cannot be read";
+const UNLISTED: &str = "directories that cannot be listed";
+const TOO_DEEP: &str = "directories that lie too deep";
+const BEYOND: &str = "beyond the bound of one scan";
+
+/// Reads what the caller names. A file that is named is a script, or an error; the others are looked at all the same.
+pub fn gather(paths: &[PathBuf], language: Option<Language>) -> Gathered {
     let mut gatherer = Gatherer {
         language,
         sources: Vec::new(),
         left_out: LeftOut::new(),
         entries: 0,
     };
-    for path in paths {
-        let name = shown(path);
-        if path == Path::new("-") {
-            gatherer.named("-", standard_input()?)?;
-        } else if path.is_dir() {
-            gatherer
-                .directory(path, 0)
-                .with_context(|| format!("could not list {name}"))?;
-        } else {
-            let code =
-                files::read(path, LARGEST).with_context(|| format!("could not read {name}"))?;
-            gatherer.named(&name, code)?;
-        }
-    }
-    Ok(Gathered {
+    let failed = paths.iter().filter_map(|path| gatherer.add(path).err());
+    let failed = failed.collect();
+    Gathered {
         sources: gatherer.sources,
         left_out: gatherer.left_out,
-    })
+        failed,
+    }
 }
 
 fn standard_input() -> anyhow::Result<Vec<u8>> {
@@ -85,6 +84,20 @@ struct Gatherer {
 }
 
 impl Gatherer {
+    /// Adds what a path of the caller's names.
+    fn add(&mut self, path: &Path) -> anyhow::Result<()> {
+        let name = shown(path);
+        if path == Path::new("-") {
+            return self.named("-", standard_input()?);
+        }
+        if path.is_dir() {
+            let listed = self.directory(path, 0);
+            return listed.with_context(|| format!("could not list {name}"));
+        }
+        let code = files::read(path, LARGEST).with_context(|| format!("could not read {name}"))?;
+        self.named(&name, code)
+    }
+
     fn named(&mut self, path: &str, code: Vec<u8>) -> anyhow::Result<()> {
         if self
             .language
@@ -110,7 +123,7 @@ impl Gatherer {
         for entry in entries {
             self.entries += 1;
             if self.entries > ENTRIES || self.sources.len() >= SCRIPTS {
-                self.leave_out("beyond the bound of one scan");
+                self.leave_out(BEYOND);
                 continue;
             }
             self.entry(directory, &entry, depth);
@@ -122,12 +135,10 @@ impl Gatherer {
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => self.leave_out("symbolic links"),
-            Ok(kind) if kind.is_dir() && depth >= DEPTH => {
-                self.leave_out("directories that lie too deep")
-            }
+            Ok(kind) if kind.is_dir() && depth >= DEPTH => self.leave_out(TOO_DEEP),
             Ok(kind) if kind.is_dir() => {
                 if self.directory(&path, depth + 1).is_err() {
-                    self.leave_out("directories that cannot be listed");
+                    self.leave_out(UNLISTED);
                 }
             }
             Ok(kind) if kind.is_file() => self.file(directory, entry, &path),
@@ -138,7 +149,7 @@ impl Gatherer {
     fn file(&mut self, directory: &Path, entry: &DirEntry, path: &Path) {
         let name = shown(path);
         let Ok(code) = files::read_below(directory, Path::new(&entry.file_name()), LARGEST) else {
-            return self.leave_out("files that cannot be read");
+            return self.leave_out(UNREADABLE);
         };
         match self.language.or_else(|| Language::of(&name, &code)) {
             Some(_) => self.sources.push(Source { path: name, code }),

@@ -1,6 +1,7 @@
 //! The command that runs a script in a fitting jail: a shipped profile, and what the script needs beyond it.
 
-use std::path::Path;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use turnkey_policy::endpoint::Endpoint;
 use turnkey_report::unescape;
@@ -18,18 +19,42 @@ pub fn command(path: &str, scan: &Scan) -> Option<String> {
     let mut command = format!("turnkey run --profile {profile}");
     let hosts = scan.needs.connect.iter();
     let hosts = hosts.filter(|host| is_plain(host) && Endpoint::parse(host).is_some());
-    if scan.score >= GRAVE && hosts.clone().next().is_some() {
+    // A server of the script's own would find its port taken.
+    let (own, hosts): (Vec<_>, Vec<_>) = hosts.partition(|host| is_own(host));
+    let mut hosts = hosts.into_iter();
+    if hosts.len() == 0 && !own.is_empty() {
+        command += " --network loopback";
+    }
+    if scan.score >= GRAVE && hosts.len() > 0 {
         // It is to be seen what it asks for, and not to get it.
         command += " --network sinkhole";
     } else {
-        command.extend(hosts.map(|host| format!(" --allow {host}")));
+        command.extend(hosts.by_ref().map(|host| format!(" --allow {host}")));
     }
     let is_there =
         |path: &&String| is_plain(path) && Path::new(path.as_str()).exists() && !is_shown(path);
     for read in scan.needs.read.iter().filter(is_there) {
         command += &format!(" --read {read}");
     }
+    if let Some(outside) = outside(path) {
+        let place = outside.to_str().filter(|place| is_plain(place))?;
+        return Some(command + &format!(" --read {place} -- {interpreter} {place}"));
+    }
     Some(command + &format!(" -- {interpreter} {path}"))
+}
+
+/// The script's own path, where it lies outside of the working directory, which is all that the jail shows of the caller's.
+fn outside(path: &str) -> Option<PathBuf> {
+    let place = Path::new(path).canonicalize().ok()?;
+    let here = std::env::current_dir().ok()?.canonicalize().ok()?;
+    (!place.starts_with(here)).then_some(place)
+}
+
+/// True for a port of the jail's own loopback.
+fn is_own(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let ip = name.trim_start_matches('[').trim_end_matches(']').parse();
+    name == "localhost" || ip.is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// The score from which on a script's hosts are answered by nobody.
