@@ -13,8 +13,8 @@ use std::path::Path;
 use turnkey_policy::decide::{Attempt, brought_about};
 use turnkey_policy::syscalls::{self, arguments::RefusalScope};
 use turnkey_policy::{
-    AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, Subnet, WORKSPACE, address,
-    is_reserved, is_too_much_to_show,
+    AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, SpecialAddress, Subnet,
+    WORKSPACE, address, is_reserved, is_too_much_to_show,
 };
 
 use super::act::{Object, ReportedAct};
@@ -385,6 +385,9 @@ fn is_plain(path: &str) -> bool {
     (path.starts_with('/') || path.starts_with("memfd:")) && !path.contains('\\')
 }
 
+/// The address can be allowed like others, by somebody who has read what it is.
+const METADATA: &str = "; in a cloud a service answers there with the credentials of this machine";
+
 fn network(address: &str, socket: Option<SocketType>) -> Opening {
     if peers::is_name_server(address) {
         return Opening::Whole(peers::ANYBODY.to_owned());
@@ -399,6 +402,9 @@ fn network(address: &str, socket: Option<SocketType>) -> Opening {
                 _ => format!(", or --allow {peer} (the host's)"),
             };
             Opening::Flag(format!("--network loopback (the jail's own){other}"))
+        }
+        Some(peer) if SpecialAddress::from_address(peer.ip()) == Some(SpecialAddress::Metadata) => {
+            Opening::Whole(format!("--allow {peer}{METADATA}"))
         }
         Some(peer) if socket != Some(SocketType::Datagram) && peer.port() != 0 => {
             Opening::Whole(format!("--allow {peer}"))

@@ -290,7 +290,7 @@ impl Aggregator {
         weight: Weight,
     ) -> Option<&mut Violation> {
         let (rule, on) = (self.rules.get(decision.rule)?, act.on?);
-        let on = kind_of(rule, on);
+        let on = preparation::kind_of(rule, on, event);
         let act = &ReportedAct {
             on: Some(on),
             ..act.clone()
@@ -335,14 +335,6 @@ impl Aggregator {
             violation.count += 1 + event.repeated;
         })
     }
-}
-
-/// The kind by which a rule speaks of an attempt: the attempt's own, or one that counts as it.
-fn kind_of(rule: &Rule, on: AttemptKind) -> AttemptKind {
-    let own = rule.on.iter().find(|own| own.counts_as() == on);
-    own.filter(|_| !rule.on.contains(&on))
-        .copied()
-        .unwrap_or(on)
 }
 
 /// The violation that rule and key describe; time, process and advice are empty.

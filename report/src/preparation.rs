@@ -131,16 +131,33 @@ pub fn followed(rules: &[Rule], symlinks: &Symlinks, event: &Event) -> Option<Ev
     Some(followed)
 }
 
+/// The kind by which a rule speaks of an attempt: that of its call, the one that this counts as, or another that counts as it.
+pub fn kind_of(rule: &Rule, on: AttemptKind, event: &Event) -> AttemptKind {
+    let of_call = match &event.kind {
+        Kind::Change { call, .. } => own_kind(on, *call),
+        _ => on,
+    };
+    let named = [of_call, on]
+        .into_iter()
+        .find(|kind| rule.on.contains(kind));
+    let wide = || rule.on.iter().copied().find(|own| own.counts_as() == on);
+    named.or_else(wide).unwrap_or(on)
+}
+
 /// The kind that a call has by itself.
 fn own_kind(on: AttemptKind, call: NamingCall) -> AttemptKind {
     match syscalls::name(call.nr) {
-        Some("truncate") => AttemptKind::Truncate,
+        Some("truncate" | "ftruncate") => AttemptKind::Truncate,
+        Some("symlink" | "symlinkat") => AttemptKind::Symlink,
         Some("mkdir" | "mkdirat") => AttemptKind::Mkdir,
         Some("mknod" | "mknodat") => AttemptKind::Mknod,
         Some("rmdir") => AttemptKind::Rmdir,
-        Some("chown" | "lchown" | "fchownat") => AttemptKind::Chown,
+        Some("chown" | "lchown" | "fchown" | "fchownat") => AttemptKind::Chown,
         Some("utime" | "utimes" | "futimesat" | "utimensat") => AttemptKind::Utimens,
-        Some("setxattr" | "lsetxattr" | "removexattr" | "lremovexattr") => AttemptKind::Xattr,
+        Some(
+            "setxattr" | "lsetxattr" | "fsetxattr" | "setxattrat" | "removexattr" | "lremovexattr"
+            | "fremovexattr" | "removexattrat",
+        ) => AttemptKind::Xattr,
         _ => on,
     }
 }
@@ -150,5 +167,46 @@ pub fn severity(rule: &Rule, is_prepared: bool) -> Severity {
     match is_prepared {
         true => rule.severity.min(Severity::Low),
         false => rule.severity,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{CREDENTIALS, Story, policy, raw};
+    use super::*;
+
+    #[test]
+    fn of_several_parts_of_a_kind_a_rule_speaks_of_the_one_that_was_called() {
+        use AttemptKind::{
+            Attribute, Chmod, Chown, Mkdir, Open, Symlink, Truncate, Utimens, Xattr,
+        };
+        let named = |parts: &[AttemptKind], on, call: &str| {
+            let rule = Rule {
+                on: parts.iter().copied().collect(),
+                ..policy().rules[CREDENTIALS].clone()
+            };
+            let nr = syscalls::number(call).unwrap();
+            let kind = Kind::Change {
+                on,
+                object: raw("/srv/f"),
+                new: None,
+                resolved: false,
+                call: NamingCall {
+                    nr,
+                    ..NamingCall::default()
+                },
+                errno: 0,
+            };
+            let mut story = Story::command(&["sh"]);
+            story.decided(2, kind, CREDENTIALS, RuleAction::Kill);
+            kind_of(&rule, on, story.events.last().unwrap())
+        };
+        assert_eq!(named(&[Truncate, Mkdir], Open, "truncate"), Truncate);
+        assert_eq!(named(&[Truncate, Mkdir], Open, "mkdirat"), Mkdir);
+        assert_eq!(named(&[Mkdir, Symlink], Open, "symlink"), Symlink);
+        assert_eq!(named(&[Xattr, Utimens], Attribute, "fsetxattr"), Xattr);
+        assert_eq!(named(&[Chown, Chmod], Chmod, "fchownat"), Chown);
+        assert_eq!(named(&[Chmod], Chmod, "fchownat"), Chmod);
+        assert_eq!(named(&[Chown], Chmod, "fchownat"), Chown);
     }
 }

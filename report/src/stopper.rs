@@ -11,6 +11,7 @@
 //! its errno, and is blamed on nobody.
 
 mod calls;
+pub mod late;
 mod naming;
 mod place;
 

@@ -12,6 +12,7 @@ use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
 use turnkey_monitor::{LookupError, OpenError, SharedError};
 use turnkey_policy::Policy;
+use turnkey_report::quote;
 
 use crate::directory::RunDirectory;
 use crate::files::UnwrittenOutput;
@@ -214,7 +215,7 @@ fn needed(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Option<
 fn flags(need: &ToolchainNeed) -> String {
     let read = need.prefixes.iter();
     let read: Vec<String> = read
-        .map(|prefix| format!("--read {}", prefix.display()))
+        .map(|prefix| format!("--read {}", quote(&prefix.display().to_string())))
         .collect();
     let (read, program) = (read.join(" "), need.program.display());
     format!(

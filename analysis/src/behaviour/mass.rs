@@ -536,7 +536,14 @@ fn keeps_versions(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
             parent.is_some_and(|parent| order(&parent.argv) == Some(b"stash"))
         };
         !matches!(order(&process.argv), Some(b"clean" | b"purge")) || stashes()
-    })
+    }) || moves(act, state)
+}
+
+/// True for mv(1), which copies what a rename does not take to another file system, or out of a directory from before the run, and
+/// deletes it then.
+fn moves(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
+    let process = state.process(&act.event.task);
+    process.is_some_and(|process| is_installed(&process.exe) && base_name(&process.exe) == b"mv")
 }
 
 /// The order of a version control: its first argument that is neither an option nor the value of one.

@@ -181,3 +181,14 @@ fn a_change_of_the_system_or_of_all_homes_is_one_that_is_thrown_away() {
     assert_eq!(absent("/data/new"), WRITABLE_ROOT);
     assert_eq!(absent("/data/d/new"), "--write /data/d");
 }
+
+#[test]
+fn the_credentials_of_a_machine_in_a_cloud_are_named_with_their_address() {
+    let object = Object::Address {
+        address: "169.254.169.254:80".to_owned(),
+        socket: Some(SocketType::Stream),
+        name: None,
+    };
+    let advice = for_layer(Stopper::NetworkNamespace, &object, None).unwrap();
+    assert!(advice.contains("credentials of this machine"), "{advice}");
+}

@@ -328,6 +328,12 @@ fn the_order_of_git_says_whether_another_version_is_kept() {
     assert!(!loses(&["git", "checkout", "clean"], None));
     assert!(!loses(&["git", "-C", "clean", "rm", "-r", "docs"], None));
     assert!(loses(&["git", "-c", "a.b=c", "clean", "-fdx"], None));
+    let mut story = Story::new();
+    story.exec(P, "/usr/bin/mv", &["mv", "docs", "kept"]);
+    for name in HOME {
+        story.deletes(P, &format!("/workspace/{name}"));
+    }
+    assert_eq!(story.found(), [], "a directory from before is copied first");
     let clean = ["git", "clean", "-q", "-f"];
     assert!(!loses(&clean, Some(&["git", "stash", "-u"])));
     assert!(loses(&clean, Some(&["git", "submodule", "foreach"])));
