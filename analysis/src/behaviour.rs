@@ -35,6 +35,7 @@ mod shell;
 mod stores;
 mod system;
 mod tunnel;
+mod versions;
 
 use std::collections::BTreeMap;
 

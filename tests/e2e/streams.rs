@@ -221,7 +221,8 @@ fn line(run: &Run, line: &str, command: &[&str]) -> std::process::Output {
     let line = line.replace('T', "\"$@\"");
     shell.args(["-c", &line, "sh"]).arg(command.get_program());
     shell.args(command.get_args()).current_dir(run.path());
-    finish(shell.stdout(Stdio::piped()).spawn().unwrap())
+    let child = shell.stdout(Stdio::piped()).spawn();
+    finish(child.expect("a shell can be started"))
 }
 
 /// `yes | head` ends without turnkey, too: by SIGPIPE.

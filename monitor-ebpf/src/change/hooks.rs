@@ -191,8 +191,8 @@ pub struct Link {
     pub aim: u64,
 }
 
-/// Where a symlink that is to be made leads, by the kernel's own copy: the state that its aim ends in, [`NOWHERE`] of one that is not known,
-/// and what its text does. Puts the verdict on a directory that is not known into `unknown`.
+/// The aim of a symlink that is to be made, by the kernel's own copy: the state that it ends in, [`NOWHERE`] of one that is not known, and
+/// what its text does. Puts the verdict on a directory that is not known into `unknown`.
 #[inline(always)]
 fn kernel_aim(
     scratch: &mut Scratch,

@@ -323,7 +323,7 @@ fn the_order_of_git_says_whether_another_version_is_kept() {
         for name in HOME {
             story.deletes(pid, &format!("/workspace/{name}"));
         }
-        story.found() != []
+        !story.found().is_empty()
     };
     assert!(!loses(&["git", "checkout", "clean"], None));
     assert!(!loses(&["git", "-C", "clean", "rm", "-r", "docs"], None));

@@ -33,7 +33,7 @@ pub type LeftOut = BTreeMap<&'static str, usize>;
 pub struct Gathered {
     pub sources: Vec<Source>,
     pub left_out: LeftOut,
-    /// What is wrong with paths that were named, of which nothing else is known.
+    /// The errors of paths that were named, of which nothing else is known.
     pub failed: Vec<anyhow::Error>,
 }
 
