@@ -221,7 +221,8 @@ fn attempt(
     }
     let exit = running.finish()?;
     let mut streams = relays.finish();
-    let lost_output = lost_output(&mut streams);
+    // Of standard error nobody could be told.
+    let lost_output = lost(&mut streams[0]);
     let drain = course.ended_by_itself() && !monitor.condemned();
     let traffic = connections.finish(drain, policy);
     // Everything inside is dead: what the kernel holds now is all there will be.
@@ -301,9 +302,11 @@ fn start_with_authority(
     Ok((confining, made.transpose()?))
 }
 
-/// The output that did not reach the caller, as an error. A reader that hung up wanted no more; a disk that is full is news.
-fn lost_output(outputs: &mut [RelayedStream; 2]) -> Option<anyhow::Error> {
-    let failed = outputs.iter_mut().filter(|output| !output.is_hung_up());
-    let error = failed.filter_map(|output| output.cut_off.take()).next()?;
-    Some(anyhow::Error::new(error).context("not all of the program's output could be written"))
+/// The reason for which not all of an output has reached the caller. A reader that hung up wanted no more; a disk that is full is news.
+fn lost(output: &mut RelayedStream) -> Option<anyhow::Error> {
+    let error = match output.is_hung_up() {
+        true => None,
+        false => output.cut_off.take(),
+    };
+    Some(anyhow::Error::new(error?).context("not all of the program's output could be written"))
 }

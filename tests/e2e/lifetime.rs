@@ -496,13 +496,18 @@ fn groups_without_an_owner_are_swept_by_the_next_run() {
     living_child.wait().unwrap();
 }
 
+/// Who writes on learns of it, as without turnkey; who is done ends as it wants.
 #[test]
-fn a_reader_that_hangs_up_ends_nothing_else() {
-    let run = Run::new().option("--quiet --unmonitored");
-    let mut command = run.command(&["/bin/sh", "-c", "echo one; sleep 0.3; echo two; exit 6"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    assert_eq!(finish(child).status.code(), Some(6));
+fn a_reader_that_hangs_up_ends_who_writes_on_and_nothing_else() {
+    const SIGPIPE: i32 = 128 + 13;
+    for (then, status) in [("echo two", SIGPIPE), ("true", 6)] {
+        let run = Run::new().option("--quiet --unmonitored");
+        let script = format!("echo one; sleep 0.3; {then}; exit 6");
+        let mut command = run.command(&["/bin/sh", "-c", &script]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(finish(child).status.code(), Some(status), "{then}");
+    }
 }
 
 #[test]
