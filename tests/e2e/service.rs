@@ -26,6 +26,7 @@ mod lingering;
 mod log;
 mod ready;
 mod requests;
+mod signals;
 mod sockets;
 mod stalled;
 mod stalling;

@@ -1,6 +1,7 @@
 //! A service of a test's own, and tests whose runs it makes.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -83,18 +84,26 @@ pub struct Service {
 impl Service {
     /// Starts one with these lines in its configuration, and waits until it listens.
     pub fn start(lines: &str) -> Service {
+        Service::start_by(&[], lines)
+    }
+
+    /// The same by a command that becomes what is behind it.
+    pub fn start_by(by: &[&str], lines: &str) -> Service {
         let place = scratch();
         open_to_all(place.path());
         configure(place.path(), lines);
-        let process = Service::process(place.path());
+        let process = Service::process(by, place.path());
         let service = Service { place, process };
         service.wait_for_it();
         service
     }
 
-    fn process(place: &Path) -> Child {
-        let mut command = Command::new(binary());
+    fn process(by: &[&str], place: &Path) -> Child {
+        let own = binary();
+        let mut words = by.iter().map(OsStr::new).chain([own.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
         command
+            .args(words)
             .arg("serve")
             .arg("--socket-dir")
             .arg(place.join("run"));
@@ -161,7 +170,7 @@ impl Service {
 
     /// Starts it again in its place, after its end.
     pub fn start_again(&mut self) {
-        self.process = Service::process(self.place.path());
+        self.process = Service::process(&[], self.place.path());
         self.wait_for_it();
     }
 

@@ -9,6 +9,7 @@
     reason = "how the C library gives memory, and what it calls before the standard library"
 )]
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
@@ -103,8 +104,29 @@ pub fn settle_memory_and_signals() {
     for signal in [Signal::SIGABRT, Signal::SIGILL] {
         answer(signal, SigHandler::Handler(aborted));
     }
+    // Whoever ignores the ends of its children has the kernel take them away: none could be waited for.
+    answer(Signal::SIGCHLD, SigHandler::SigDfl);
     // A report past the caller's `ulimit -f` is an error of write(2): the signal's status, 153, would be the program's.
     answer(Signal::SIGXFSZ, SigHandler::SigIgn);
+}
+
+/// Gives every signal its own meaning that whoever started this process ignores, but for the two that turnkey ignores itself: a service's
+/// runs are their callers', and not those of who started it.
+pub fn heed_what_is_ignored() {
+    for number in 1..=libc::SIGRTMAX() {
+        if ![libc::SIGPIPE, libc::SIGXFSZ].contains(&number) && is_ignored(number) {
+            // SAFETY: no function of this process's is named.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+    }
+}
+
+fn is_ignored(number: libc::c_int) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is set, and what is asked for has its place.
+    let asked = unsafe { libc::sigaction(number, std::ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: the kernel has filled it where it answers 0; the numbers that the C library keeps for itself have none.
+    asked == 0 && unsafe { now.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
 fn answer(signal: Signal, handler: SigHandler) {

@@ -23,6 +23,7 @@ use turnkey_supervisor::service::{self, ServedPeer};
 use crate::cli::ServeArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::own_process;
 use check::ServingHost;
 use config::ServeConfig;
 use listener::Listener;
@@ -31,6 +32,7 @@ pub use maker::{make, unserved};
 
 /// Serves until it is asked to end.
 pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {
+    own_process::heed_what_is_ignored();
     // Those who make the runs read it elsewhere.
     let file = arguments.config.as_deref().map(std::path::absolute);
     let file = file.transpose()?;

@@ -44,6 +44,7 @@ use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
 use crate::colour;
 use crate::failure::Failure;
+use crate::own_process;
 
 /// The time in which a caller that has connected sends its request.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -61,6 +62,7 @@ static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     let service_pid = Pid::from_raw(arguments.service);
     die_with(service_pid)?;
+    own_process::heed_what_is_ignored();
     // The listener has blocked those that it waits for, and a mask is inherited.
     SigSet::all().thread_unblock()?;
     // It was started by another name.
