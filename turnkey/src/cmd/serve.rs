@@ -3,6 +3,7 @@
 mod caller_process;
 mod check;
 mod config;
+mod config_file;
 mod counters;
 mod ending;
 mod first_half;
@@ -61,6 +62,9 @@ fn check(config: &ServeConfig) -> Result<u8, Failure> {
     let findings = is_root.then(super::doctor::look).transpose()?;
     let host = ServingHost::look(config, findings)?;
     output::page(check::page(config, &host)?.as_bytes())?;
+    if let Some(reason) = check::impossible(config)? {
+        return Err(anyhow::anyhow!("a service could make no run here: {reason}").into());
+    }
     match host.missing().as_slice() {
         [] => Ok(0),
         missing => Err(anyhow::anyhow!(

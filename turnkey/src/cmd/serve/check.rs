@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use nix::unistd::{Gid, Group};
-use turnkey_policy::Overrides;
 use turnkey_policy::quantity::format_size;
+use turnkey_policy::{Overrides, Policy};
 use turnkey_supervisor::service::RunClaim;
 
 use super::config::{self, ServeConfig};
@@ -75,7 +75,16 @@ pub fn group(named: &str) -> nix::Result<Option<Group>> {
 pub fn page(config: &ServeConfig, host: &ServingHost) -> anyhow::Result<String> {
     let mut page = configuration(config);
     page.push('\n');
-    for line in [callers(config, host), at_once(config, host)?, here(host)].concat() {
+    let none = impossible(config)?.map(|reason| format!("No run can be made: {reason}"));
+    let none = none.into_iter().collect();
+    for line in [
+        callers(config, host),
+        at_once(config, host)?,
+        none,
+        here(host),
+    ]
+    .concat()
+    {
         let line = turnkey_report::escape(line.as_bytes());
         page.push_str(format!("# {line}").trim_end());
         page.push('\n');
@@ -139,10 +148,7 @@ fn callers(config: &ServeConfig, host: &ServingHost) -> Vec<String> {
 fn at_once(config: &ServeConfig, host: &ServingHost) -> anyhow::Result<Vec<String>> {
     let most = config.sums()?;
     let profile = config.profiles.first().map_or("untrusted", String::as_str);
-    let no_files = |path: &str| Err(path.to_owned());
-    let policy = turnkey_policy::load(profile, &no_files, &Overrides::default());
-    let claim = policy.map(|policy| RunClaim::from_policy(&policy));
-    let claim = claim.map_err(|error| anyhow::anyhow!("{profile}: {error}"))?;
+    let claim = RunClaim::from_policy(&policy_of(profile)?);
     let parts = claim.parts().into_iter().zip(most.parts());
     let fitting = parts.map(|(own, most)| (most.value / own.value.max(1), own.name));
     let (fit, short) = fitting.min().unwrap_or_default();
@@ -178,6 +184,48 @@ fn at_once(config: &ServeConfig, host: &ServingHost) -> anyhow::Result<Vec<Strin
         false => "",
     };
     Ok(vec![of_user, format!("All slots: {has}{fix}")])
+}
+
+/// The reason why no run can be made under a configuration, whatever the host gives, with what helps.
+///
+/// # Errors
+/// When a ceiling is no value of its flag, or a profile is none.
+pub fn impossible(config: &ServeConfig) -> anyhow::Result<Option<String>> {
+    if config.networks.is_empty() {
+        let reason = "`networks` names no mode, and every run has one; fix: networks = [\"none\"]";
+        return Ok(Some(reason.to_owned()));
+    }
+    let most = config.sums()?;
+    let all = turnkey_policy::listed();
+    let all = all.iter().map(|profile| profile.name);
+    let given: Vec<&str> = match config.profiles.is_empty() {
+        true => all.collect(),
+        false => config.profiles.iter().map(String::as_str).collect(),
+    };
+    let mut first = None;
+    for profile in given {
+        let policy = policy_of(profile)?;
+        if policy.makes_no_jail() {
+            continue;
+        }
+        let claim = RunClaim::from_policy(&policy);
+        let Some(part) = claim.beyond(most) else {
+            return Ok(None);
+        };
+        let wanted = config::shown(part.name, claim.part(part.name));
+        first.get_or_insert(format!(
+            "`[per_user] {}` is less than one run under `{profile}` claims, {wanted}, and there is no profile that claims less; fix: {} = \"{wanted}\" or more",
+            part.name, part.name
+        ));
+    }
+    Ok(first)
+}
+
+/// The policy of a profile, as it is without a flag.
+fn policy_of(profile: &str) -> anyhow::Result<Policy> {
+    let no_files = |path: &str| Err(path.to_owned());
+    let policy = turnkey_policy::load(profile, &no_files, &Overrides::default());
+    policy.map_err(|error| anyhow::anyhow!("{profile}: {error}"))
 }
 
 /// The tier of runs here, and what is less than it could be, each with its fix.
@@ -285,6 +333,28 @@ mod tests {
         let page = told(&config, &host);
         assert!(page.contains("turnkey (alice, bob)"), "{page}");
         assert!(page.contains("unless with --local"), "{page}");
+    }
+
+    #[test]
+    fn a_configuration_under_which_no_run_can_be_made_is_told_with_its_fix() {
+        let mut config = ServeConfig::default();
+        let host = host(Vec::new());
+        assert!(!told(&config, &host).contains("No run can be made"));
+        config.networks = Vec::new();
+        let page = told(&config, &host);
+        assert!(page.contains("No run can be made: `networks`"), "{page}");
+        config = ServeConfig::default();
+        config.per_user.memory = "16M".to_owned();
+        let page = told(&config, &host);
+        assert!(
+            page.contains("No run can be made: `[per_user] memory` is less than one run"),
+            "{page}"
+        );
+        config.profiles = vec!["untrusted".to_owned()];
+        let page = told(&config, &host);
+        assert!(page.contains("fix: memory = \"256M\" or more"), "{page}");
+        config.per_user.memory = "256M".to_owned();
+        assert_eq!(impossible(&config).unwrap(), None);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use turnkey_policy::{JailLimits, LoadedProfile, NetworkMode, Overrides, Policy, 
 use turnkey_supervisor::files;
 use turnkey_supervisor::service::RunClaim;
 
+use super::config_file::require_own;
+
 /// The file of the configuration where no other is named.
 const USUAL: &str = "/etc/turnkey/serve.toml";
 
@@ -142,14 +144,17 @@ impl ServeConfig {
     /// The text of a configuration, or of the usual one; `None` without a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or others than root may write it.
     pub fn text(file: Option<&Path>) -> anyhow::Result<Option<String>> {
         if file.is_none() && !Path::new(USUAL).exists() {
             return Ok(None);
         }
-        let text = files::read_text(&chosen(file).to_string_lossy());
-        let text = text.map_err(anyhow::Error::msg);
-        text.with_context(|| unusable(file)).map(Some)
+        let read = || {
+            let file = chosen(file);
+            require_own(file)?;
+            files::read_text(&file.to_string_lossy()).map_err(anyhow::Error::msg)
+        };
+        read().with_context(|| unusable(file)).map(Some)
     }
 
     /// The configuration that a text in `file` means.
