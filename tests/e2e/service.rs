@@ -10,6 +10,7 @@ use turnkey_tests::{Run, SERVED, Service};
 mod activated;
 mod again;
 mod allowance;
+mod answers;
 mod asked;
 mod bounds;
 mod callers;

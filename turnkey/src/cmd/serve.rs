@@ -13,6 +13,7 @@ mod log;
 mod maker;
 mod patience;
 mod queue;
+mod refusals;
 mod remains;
 mod run_maker;
 mod socket;
@@ -29,7 +30,8 @@ use check::ServingHost;
 use config::ServeConfig;
 use listener::Listener;
 use log::{ServiceEvent, ServiceLog};
-pub use maker::{make, unserved};
+pub use maker::make;
+pub use refusals::unserved;
 
 /// Serves until it is asked to end.
 pub fn serve(arguments: &ServeArguments) -> Result<u8, Failure> {

@@ -39,6 +39,7 @@ use super::counters::{GONE, status_of};
 use super::first_half::FirstHalf;
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::patience;
+use super::refusals::{LOCAL, broken, forbidden, malformed, mistaken, refusal, unserved, unusable};
 use super::run_maker::CallerLine;
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
@@ -112,10 +113,14 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
     let known = peer.as_ref().ok();
     let (user, pid) = (known.map(|peer| peer.user.user), known.map(|peer| peer.pid));
     let user = user.or(refused);
+    let mut untold = None;
     let done = peer.and_then(|peer| {
         let half = match half {
             Ok(half) if half.is_current(file) => half,
-            _ => FirstHalf::make(file).map_err(|error| broken(&error))?,
+            _ => FirstHalf::make(file).map_err(|error| {
+                untold = Some(turnkey_supervisor::advice::in_one_line(&error));
+                unusable()
+            })?,
         };
         let started = |profile: &str, program: &OsStr| {
             log.tell(ServiceEvent::Started {
@@ -159,7 +164,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
                 user,
                 caller: pid,
                 code: refusal.code as u32,
-                reason: &refusal.message,
+                reason: untold.as_deref().unwrap_or(&refusal.message),
             });
             let status = status_of(refusal.code);
             // What was only looked at is taken, so that its sender finds the answer and no broken connection.
@@ -187,31 +192,8 @@ fn die_with(service: Pid) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refusal(code: RefusalCode, message: impl Into<String>, fix: &str) -> Refusal {
-    Refusal {
-        code,
-        message: message.into(),
-        fix: fix.to_owned(),
-    }
-}
-
 /// Words of a request that may be turnkey's own: each costs more, the more there are.
 const MOST_OWN_WORDS: usize = 4096;
-
-const LOCAL: &str = "run without the service, as root or with --best-effort: --local";
-
-fn malformed(error: impl std::fmt::Display) -> Refusal {
-    refusal(RefusalCode::Malformed, error.to_string(), "")
-}
-
-fn forbidden(message: impl Into<String>) -> Refusal {
-    refusal(RefusalCode::Forbidden, message, LOCAL)
-}
-
-fn broken(error: &anyhow::Error) -> Refusal {
-    let text = turnkey_supervisor::advice::explain(error);
-    refusal(RefusalCode::Failed, text, "")
-}
 
 /// The end of a request.
 enum RequestEnd {
@@ -343,26 +325,6 @@ fn parse(order: &RunOrder) -> Result<RunArguments, Refusal> {
     }
 }
 
-/// The first flag that only a run of the caller's own does.
-pub fn unserved(arguments: &RunArguments) -> Option<&'static str> {
-    let overrides = arguments.overrides.resolve().ok()?;
-    let strict = arguments.strictness.chosen() == Strictness::Whole;
-    let leaves = arguments.residence.chosen() == turnkey_supervisor::Residence::Kernel;
-    let flags = [
-        (arguments.layer.keep.is_some(), "--keep"),
-        (arguments.layer.layer.is_some(), "--layer"),
-        (!arguments.sinks.to.is_empty(), "--to"),
-        (arguments.syscalls, "--syscalls"),
-        (arguments.scan, "--scan"),
-        (!strict, "--unmonitored or --best-effort"),
-        (!leaves, "--leave-nothing"),
-        (overrides.texts("publish").next().is_some(), "--publish"),
-    ];
-    flags
-        .into_iter()
-        .find_map(|(is_set, flag)| is_set.then_some(flag))
-}
-
 /// The caller's streams become this process's: everything that a run does with them it does as for one of its own.
 fn take_streams([input, output, error]: &[OwnedFd; 3]) -> nix::Result<()> {
     nix::unistd::dup2_stdin(input)?;
@@ -398,7 +360,7 @@ fn settle(
     let overrides = overrides.map_err(|error| broken(&error.into()))?;
     let mut policy = profile
         .policy(&arguments.profile, &overrides)
-        .map_err(malformed)?;
+        .map_err(|error| mistaken(&error))?;
     config
         .require_within(&policy, &ceilings)
         .map_err(forbidden)?;
