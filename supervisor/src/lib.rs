@@ -100,5 +100,6 @@ pub use relay::{LastPiece, Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
 pub use run::{FinishedRun, RunRequest, run};
 pub use settle::{SettledPolicy, plan};
+pub use signals::SignalSet;
 pub use terminal::{Terminal, restore_all};
 pub use turnkey_monitor::Residence;

@@ -20,7 +20,7 @@ mod relayed;
 
 pub use allowance::{CallerAllowance, ServedCaller, TooLittle};
 pub use claim::{ClaimedPart, RunClaim};
-pub use client::{PASSED_ON, ServedEnd, ServiceError, connection, run};
+pub use client::{ENDS, PASSED_ON, ServedEnd, ServiceError, connection, run};
 pub use descriptors::{CallerDescriptors, RefusedDescriptor, WantedDescriptors};
 pub use line::{LINE_TYPE, PacketLine};
 pub use outputs::UserFile;

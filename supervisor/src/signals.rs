@@ -36,15 +36,13 @@ pub struct SignalListener {
 impl SignalListener {
     /// Starts to listen, within a runtime. What the caller has us ignore, as nohup(1) and shells
     /// in the background do, stays ignored.
-    #[expect(clippy::disallowed_methods, reason = "of /proc")]
     pub fn listen(window: Option<TerminalWindow>) -> io::Result<SignalListener> {
-        let status = std::fs::read_to_string("/proc/self/status")?;
-        let ignored = ignored(&status);
+        let ignored = SignalSet::ignored()?;
         let mut listening = Vec::new();
         let of_the_window = OF_THE_WINDOW.iter().filter(|_| window.is_some());
         for number in ENDING.iter().chain(&PASSED_ON).chain(of_the_window) {
             let number = *number;
-            if ignored & (1 << (number - 1)) == 0 {
+            if !ignored.has(number) {
                 listening.push((number, signal(SignalKind::from_raw(number))?));
             }
         }
@@ -83,11 +81,44 @@ fn meaning(number: i32) -> ArrivedSignal {
     }
 }
 
-/// The set `SigIgn` of proc_pid_status(5).
-fn ignored(status: &str) -> u64 {
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-        .unwrap_or(0)
+/// Signals that have one meaning for this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalSet(u64);
+
+impl SignalSet {
+    /// Those that it ignores.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub fn ignored() -> io::Result<SignalSet> {
+        SignalSet::now("SigIgn:")
+    }
+
+    /// Those that it listens to.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub fn heeded() -> io::Result<SignalSet> {
+        SignalSet::now("SigCgt:")
+    }
+
+    /// True when the signal is one of them.
+    pub fn has(self, number: i32) -> bool {
+        self.0 & (1 << (number - 1)) != 0
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "of /proc")]
+    fn now(name: &str) -> io::Result<SignalSet> {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        Ok(SignalSet::named(name, &status))
+    }
+
+    /// The set of that name in proc_pid_status(5).
+    fn named(name: &str, status: &str) -> SignalSet {
+        let set = status.lines().find_map(|line| line.strip_prefix(name));
+        let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        SignalSet(set.unwrap_or(0))
+    }
 }
 
 #[cfg(test)]
@@ -97,8 +128,10 @@ mod tests {
     #[test]
     fn what_is_ignored_is_read_from_the_kernel() {
         let nohup = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
-        assert_eq!(ignored(nohup), 1 | 1 << 12);
-        assert_eq!(ignored("Name:\tturnkey\n"), 0);
+        let ignored = SignalSet::named("SigIgn:", nohup);
+        assert_eq!(ignored, SignalSet(1 | 1 << 12));
+        assert!(ignored.has(SIGHUP) && !ignored.has(SIGINT));
+        assert_eq!(SignalSet::named("SigIgn:", "Name:\tturnkey\n").0, 0);
     }
 
     #[test]

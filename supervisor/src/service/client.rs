@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,10 +15,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, connect, socket_with};
 
 use super::SOCKET;
-use super::line::{LINE_TYPE, PacketLine};
+use super::line::{LINE_TYPE, PacketLine, Received};
 use super::memory;
-use super::packet::{MOST_BODY, MOST_ORDER, Packet, PacketError, Refusal, RunOrder};
+use super::packet::{MOST_BODY, MOST_ORDER, Packet, PacketError, Refusal, RefusalCode, RunOrder};
 use super::relayed::CallerRelays;
+use crate::signals::SignalSet;
 
 /// Signals that a run is told of: those that ask for an end, those that are the program's own business, and those of the window.
 pub const PASSED_ON: [Signal; 8] = [
@@ -31,12 +33,14 @@ pub const PASSED_ON: [Signal; 8] = [
     Signal::SIGCONT,
 ];
 /// Signals of these that ask for an end: of a run that only waits nothing else becomes.
-const ENDS: [Signal; 4] = [
+pub const ENDS: [Signal; 4] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
     Signal::SIGQUIT,
 ];
+/// The time in which the service answers a signal that asks for an end.
+const ANSWERED: Duration = Duration::from_secs(5);
 /// Bytes of a report at most.
 const MOST_REPORT: u64 = 256 << 20;
 
@@ -75,11 +79,16 @@ pub enum ServiceError {
     /// The service said no.
     #[error("the service refuses the run: {}{}", .0.message, fix(.0))]
     Refused(Refusal),
-    /// A signal came while the run waited; there will be none.
-    #[error("{0} came while the run waited, so that there is none")]
+    /// A signal came before the run had begun; there will be none.
+    #[error("{0} came before the run had begun, so that there is none")]
     Withdrawn(Signal),
+    /// A signal that asks for an end, which the service has not answered.
+    #[error("the service does not answer; {0} ends the wait for it, and the run, if there is one")]
+    Unanswered(Signal),
     /// The connection ended.
-    #[error("the service has ended, and the run with it; nothing is known of what it did")]
+    #[error(
+        "the service, or its process for this run, has ended, and the run with it; nothing is known of what it did"
+    )]
     Lost,
     /// The answer is none.
     #[error("the service's answer is none")]
@@ -140,38 +149,115 @@ fn asked(
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         sent => sent?,
     }
-    let mut is_waiting = false;
+    let mut passed = PassedSignals::default();
     loop {
-        let mut waited = [
-            PollFd::new(line.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-        ];
-        match poll(&mut waited, PollTimeout::NONE) {
-            Err(Errno::EINTR) => continue,
-            waited => waited?,
-        };
-        let has = |waited: &PollFd<'_>| waited.any().unwrap_or(true);
-        let (answered, signalled) = (has(&waited[0]), has(&waited[1]));
+        let (answered, signalled) = wait(line, signals, passed.patience())?;
         if answered {
             let came = line.receive(None)?;
             if let Some(Ok((Packet::Waits(reason), _))) = &came {
-                is_waiting = !reason.is_empty();
-                if is_waiting {
+                passed.answered(!reason.is_empty())?;
+                if !reason.is_empty() {
                     waits(reason);
                 }
                 continue;
             }
+            passed.require_not_withdrawn(&came)?;
             return take(came);
         }
+        passed.require_answer()?;
         if signalled && let Some(signal) = signals.read_signal()? {
             let known = PASSED_ON
                 .into_iter()
                 .find(|known| *known as u32 == signal.ssi_signo);
-            if let Some(signal) = known.filter(|signal| is_waiting && ENDS.contains(signal)) {
-                return Err(ServiceError::Withdrawn(signal));
-            }
+            known.map_or(Ok(()), |signal| passed.pass(signal))?;
             // An answer may be on its way, which says more than that nobody takes this.
             let _ = line.send(&Packet::Signal(signal.ssi_signo), &[], false);
+        }
+    }
+}
+
+/// Waits for the service and for signals; which of them have something.
+fn wait(
+    line: &PacketLine,
+    signals: &SignalFd,
+    patience: PollTimeout,
+) -> Result<(bool, bool), Errno> {
+    let mut waited = [
+        PollFd::new(line.as_fd(), PollFlags::POLLIN),
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+    ];
+    match poll(&mut waited, patience) {
+        Err(Errno::EINTR) => return Ok((false, false)),
+        waited => waited?,
+    };
+    let has = |waited: &PollFd<'_>| waited.any().unwrap_or(true);
+    Ok((has(&waited[0]), has(&waited[1])))
+}
+
+/// Signals that were passed on, and what came of them.
+#[derive(Debug, Default)]
+struct PassedSignals {
+    /// True while the run waits.
+    is_waiting: bool,
+    last: Option<Signal>,
+    /// The first that asks for an end and has no answer, and its time.
+    unanswered: Option<(Signal, Instant)>,
+}
+
+impl PassedSignals {
+    /// Takes note of one that is about to be passed on.
+    fn pass(&mut self, signal: Signal) -> Result<(), ServiceError> {
+        if ENDS.contains(&signal) {
+            if self.is_waiting {
+                return Err(ServiceError::Withdrawn(signal));
+            }
+            if self.unanswered.is_some() {
+                return Err(ServiceError::Unanswered(signal));
+            }
+            self.unanswered = Some((signal, Instant::now()));
+        }
+        if ![Signal::SIGWINCH, Signal::SIGCONT].contains(&signal) {
+            self.last = Some(signal);
+        }
+        Ok(())
+    }
+
+    /// Takes note of the service's word that the run waits, or that it does no more and heeds the signals.
+    fn answered(&mut self, is_waiting: bool) -> Result<(), ServiceError> {
+        self.is_waiting = is_waiting;
+        match self.unanswered.take() {
+            Some((signal, _)) if is_waiting => Err(ServiceError::Withdrawn(signal)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The time that is left for an answer.
+    fn patience(&self) -> PollTimeout {
+        let left = |since: Instant| ANSWERED.saturating_sub(since.elapsed());
+        // A part of a millisecond that is cut off would be waited for in turns of none.
+        let left = |since| PollTimeout::try_from(left(since) + Duration::from_millis(1));
+        let unanswered = self.unanswered.map(|(_, since)| left(since));
+        unanswered.map_or(PollTimeout::NONE, |left| left.unwrap_or(PollTimeout::ZERO))
+    }
+
+    fn require_answer(&self) -> Result<(), ServiceError> {
+        match self.unanswered {
+            Some((signal, since)) if since.elapsed() >= ANSWERED => {
+                Err(ServiceError::Unanswered(signal))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A run that a signal has ended before it began.
+    fn require_not_withdrawn(&self, came: &Option<Received>) -> Result<(), ServiceError> {
+        match (came, self.last) {
+            (Some(Ok((Packet::Refused(refusal), _))), Some(signal))
+                if refusal.code == RefusalCode::Withdrawn =>
+            {
+                Err(ServiceError::Withdrawn(signal))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -203,13 +289,16 @@ fn reach(directory: &Path) -> Result<PacketLine, ServiceError> {
     }
 }
 
-fn listen() -> Result<SignalFd, Errno> {
-    let signals: SigSet = PASSED_ON.into_iter().collect();
+/// Listens to what is passed on. What the caller has this process ignore stays ignored, as with nohup(1): that is no word for the run.
+fn listen() -> io::Result<SignalFd> {
+    let ignored = SignalSet::ignored()?;
+    let heeded = |signal: &Signal| !ignored.has(*signal as i32);
+    let signals: SigSet = PASSED_ON.into_iter().filter(heeded).collect();
     signals.thread_block()?;
-    SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)
+    Ok(SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?)
 }
 
-fn take(came: Option<super::line::Received>) -> Result<ServedEnd, ServiceError> {
+fn take(came: Option<Received>) -> Result<ServedEnd, ServiceError> {
     let (packet, descriptors) = came
         .ok_or(ServiceError::Lost)?
         .map_err(ServiceError::Answer)?;
@@ -250,6 +339,39 @@ mod tests {
         let memory = File::from(memfd_create(c"test", MFdFlags::MFD_CLOEXEC).unwrap());
         memory.set_len(length).unwrap();
         memory.into()
+    }
+
+    #[test]
+    fn a_signal_that_asks_for_an_end_is_answered_or_ends_its_caller() {
+        let unanswered = |passed: &PassedSignals| {
+            let required = passed.require_answer();
+            matches!(required, Err(ServiceError::Unanswered(Signal::SIGINT)))
+        };
+        let mut passed = PassedSignals::default();
+        assert_eq!(passed.patience(), PollTimeout::NONE);
+        for signal in [Signal::SIGUSR1, Signal::SIGWINCH, Signal::SIGINT] {
+            passed.pass(signal).unwrap();
+        }
+        assert!(passed.patience() > PollTimeout::ZERO && !unanswered(&passed));
+        let mut late = PassedSignals {
+            unanswered: Some((Signal::SIGINT, Instant::now() - ANSWERED)),
+            ..PassedSignals::default()
+        };
+        assert!(unanswered(&late));
+        late.answered(false).unwrap();
+        assert!(!unanswered(&late), "it is heard");
+        let second = passed.pass(Signal::SIGTERM);
+        assert!(matches!(
+            second,
+            Err(ServiceError::Unanswered(Signal::SIGTERM))
+        ));
+        let waits = passed.answered(true);
+        assert!(matches!(
+            waits,
+            Err(ServiceError::Withdrawn(Signal::SIGINT))
+        ));
+        let next = passed.pass(Signal::SIGHUP);
+        assert!(matches!(next, Err(ServiceError::Withdrawn(Signal::SIGHUP))));
     }
 
     #[test]

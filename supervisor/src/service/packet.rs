@@ -9,7 +9,7 @@
 //!         5 caller    number of the request: u64, has lines: u32 (0, 1); 1 descriptor, a caller's connection: from the listener to the process
 //!                     that makes the run
 //!         6 long run  nothing; the descriptors of a run, and behind them sealed memory with the body of one
-//!         7 waits     the reason, with a NUL behind it; an empty one when it waits no more
+//!         7 waits     the reason, with a NUL behind it; an empty one when it waits no more, or when a signal that asks for an end was heard
 //!         8 claim     memory: u64, tasks: u64, disk: u64: from that process to the listener
 //!         9 granted   nothing: the answer, where it is not that the caller waits
 //! ```
@@ -54,7 +54,7 @@ pub enum Packet {
     Refused(Refusal),
     /// A caller, whose connection comes with it.
     Caller(HandedCaller),
-    /// The run waits for something; it does no more where that is empty.
+    /// The run waits for something; it does no more where that is empty, which also answers a signal that asks for an end.
     Waits(String),
     /// The most that the run will take.
     Claim(RunClaim),
@@ -119,6 +119,8 @@ pub enum RefusalCode {
     Forbidden = 403,
     /// The request came too late.
     Late = 408,
+    /// The caller has passed a signal on before its run had begun, which ends that.
+    Withdrawn = 499,
     /// No place left to wait in.
     Busy = 503,
     /// The service has failed.
@@ -127,10 +129,11 @@ pub enum RefusalCode {
 
 impl RefusalCode {
     /// Every kind.
-    pub const ALL: [RefusalCode; 5] = [
+    pub const ALL: [RefusalCode; 6] = [
         RefusalCode::Malformed,
         RefusalCode::Forbidden,
         RefusalCode::Late,
+        RefusalCode::Withdrawn,
         RefusalCode::Busy,
         RefusalCode::Failed,
     ];

@@ -7,6 +7,7 @@ mod config_file;
 mod counters;
 mod ending;
 mod first_half;
+mod heeding;
 mod line_allowance;
 mod listener;
 mod log;

@@ -112,8 +112,13 @@ fn asked(
         // Whoever would have given the terminal back may have been killed.
         let _ = before.map(|before| tcsetattr(&stdin, SetArg::TCSANOW, &before));
     }
-    if let Err(ServiceError::Withdrawn(signal)) = &end {
-        die_from(*signal);
+    match &end {
+        Err(ServiceError::Withdrawn(signal)) => die_from(*signal),
+        Err(error @ ServiceError::Unanswered(signal)) => {
+            output::line(&error.to_string());
+            die_from(*signal);
+        }
+        _ => {}
     }
     Ok(end?)
 }

@@ -128,13 +128,13 @@ mod tests {
             ended(i32::from(status_of(code)) << 8, 1);
         }
         counters.refused(RefusalCode::Busy);
-        let refused = [(400, 1), (403, 1), (408, 1), (500, 2), (503, 2)];
+        let refused = [(400, 1), (403, 1), (408, 1), (499, 1), (500, 2), (503, 2)];
         let expected = ServiceCounters {
             runs: 2,
             refused: refused.into(),
             gone: 1,
             given_up: 1,
-            milliseconds: 60_052,
+            milliseconds: 60_053,
             longest_milliseconds: 60_000,
         };
         assert_eq!(counters, expected);

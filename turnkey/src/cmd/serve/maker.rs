@@ -7,14 +7,14 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Parser as _;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::SigSet;
 use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 use turnkey_jailer::foreign::ForeignSocket;
@@ -25,9 +25,8 @@ use turnkey_policy::JailLimits;
 use turnkey_report::terminal::outcome_line::outcome_line;
 use turnkey_supervisor::export::{ExportTarget, WantedExport};
 use turnkey_supervisor::service::{
-    CallerAllowance, CallerDescriptors, MOST_ORDER, PASSED_ON, Packet, PacketError, PacketLine,
-    PeerError, Refusal, RefusalCode, RunClaim, RunOrder, ServedCaller, ServedPeer,
-    WantedDescriptors, memory,
+    CallerAllowance, CallerDescriptors, MOST_ORDER, Packet, PacketError, PacketLine, PeerError,
+    Refusal, RefusalCode, RunClaim, RunOrder, ServedCaller, ServedPeer, WantedDescriptors, memory,
 };
 use turnkey_supervisor::{
     CallerEnvironment, FinishedRun, RunDirectory, RunObserver, RunPlace, RunRequest, SettledPolicy,
@@ -37,6 +36,7 @@ use turnkey_supervisor::{
 use super::caller_process::{CallerLook, as_caller, be_like};
 use super::counters::{GONE, status_of};
 use super::first_half::FirstHalf;
+use super::heeding::{IS_ANSWERED, die_with, heed};
 use super::log::{ServiceEvent, ServiceLog, milliseconds, request_id};
 use super::patience;
 use super::refusals::{LOCAL, broken, forbidden, malformed, mistaken, refusal, unserved, unusable};
@@ -55,9 +55,6 @@ const PREPARATION: u32 = 60;
 const UNREAD: u32 = 30;
 /// The time, in seconds, in which the caller's process writes the files of an export, and takes what is left of the output.
 const EXPORT: u32 = 300;
-
-/// True when the caller has its answer: that it hangs up then ends nothing.
-static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Makes one run.
 pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
@@ -183,13 +180,6 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
 fn hold_attached() -> Option<AttachedPrograms> {
     let tier = turnkey_monitor::Available::here().tier;
     AttachedPrograms::hold(object(), tier).ok().flatten()
-}
-
-/// Ends this process with the service, also when that is killed, or has been by now.
-fn die_with(service: Pid) -> anyhow::Result<()> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-    ensure!(Pid::parent() == service, "the service has ended");
-    Ok(())
 }
 
 /// Words of a request that may be turnkey's own: each costs more, the more there are.
@@ -457,44 +447,6 @@ impl RunObserver for StartedRun<'_> {
     }
 }
 
-/// Passes on what the caller says while the run lasts, from a thread with which this process dies when the service does. A caller that
-/// hangs up wants no run.
-fn heed(caller: Arc<CallerLine>, service: Pid) -> anyhow::Result<()> {
-    let own = Pid::this();
-    let (tell, told) = std::sync::mpsc::channel();
-    let listen = move || {
-        let dies = die_with(service);
-        let is_tied = dies.is_ok();
-        let _ = tell.send(dies);
-        if is_tied {
-            listen_to(&caller, own);
-        }
-    };
-    std::thread::Builder::new().spawn(listen)?;
-    told.recv()?
-}
-
-fn listen_to(caller: &CallerLine, own: Pid) {
-    loop {
-        match caller.receive_bare() {
-            Ok(Some(Ok((Packet::Signal(number), _)))) => {
-                let passed = PASSED_ON.into_iter().find(|known| *known as u32 == number);
-                if let Some(signal) = passed {
-                    let _ = kill(own, signal);
-                }
-            }
-            _ if IS_ANSWERED.load(Ordering::Relaxed) => return,
-            // What is no packet comes from nobody who means it.
-            _ => {
-                let _ = kill(own, Signal::SIGTERM);
-                // A full pipe that nobody reads may hold up what is left of the run.
-                patience::lose();
-                return;
-            }
-        }
-    }
-}
-
 fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnvironment) {
     let stream = std::io::stderr();
     let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
@@ -510,7 +462,6 @@ fn sealed(done: &FinishedRun) -> anyhow::Result<OwnedFd> {
 mod tests {
     use super::*;
     use rustix::net::{AddressFamily, SocketFlags, socketpair};
-    use std::process::{Child, Command};
     use turnkey_supervisor::service::LINE_TYPE;
 
     #[test]
@@ -527,33 +478,5 @@ mod tests {
         let (own, other) = pair().unwrap();
         rustix::net::shutdown(&other, rustix::net::Shutdown::Write).unwrap();
         assert!(has_hung_up(&line(own)), "as its client says it");
-    }
-
-    /// A process that is listened for, whose caller has hung up.
-    fn hung_up() -> Child {
-        let family = AddressFamily::UNIX;
-        let (own, other) = socketpair(family, LINE_TYPE, SocketFlags::CLOEXEC, None).unwrap();
-        let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
-        drop(other);
-        let pid = Pid::from_raw(sleeper.id().cast_signed());
-        listen_to(&ForeignSocket::from(own).into(), pid);
-        sleeper
-    }
-
-    #[test]
-    fn a_caller_that_hangs_up_ends_its_run_unless_it_has_its_answer() {
-        use std::os::unix::process::ExitStatusExt;
-        let mut ended = hung_up();
-        // That of this test.
-        let alarm = nix::unistd::alarm::cancel();
-        assert_eq!(ended.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
-        assert!(alarm.is_some(), "and it is not waited for without end");
-        IS_ANSWERED.store(true, Ordering::Relaxed);
-        let mut goes_on = hung_up();
-        assert_eq!(nix::unistd::alarm::cancel(), None);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(goes_on.try_wait().unwrap().is_none());
-        goes_on.kill().unwrap();
-        goes_on.wait().unwrap();
     }
 }
