@@ -79,7 +79,7 @@ pub use model::{
 };
 pub use passages::published;
 pub use processes::KnownProcess;
-pub use read::{LARGEST, Stored};
+pub use read::{LARGEST, Stored, Unreadable};
 pub use stopper::Stopper;
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};
 pub use units::{seconds, size};

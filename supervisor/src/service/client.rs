@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{getsockopt, sockopt};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, connect, socket_with};
 
 use super::SOCKET;
@@ -85,6 +86,11 @@ pub enum ServiceError {
     /// A signal that asks for an end, which the service has not answered.
     #[error("the service does not answer; {0} ends the wait for it, and the run, if there is one")]
     Unanswered(Signal),
+    /// Somebody listens there who makes no runs for others.
+    #[error(
+        "at {0} listens user {1}, who is told nothing: a service of this host is root's; take TURNKEY_SOCKET_DIR out of the environment, or run without it: --local"
+    )]
+    Foreign(String, u32),
     /// The connection ended.
     #[error(
         "the service, or its process for this run, has ended, and the run with it; nothing is known of what it did"
@@ -283,9 +289,18 @@ fn reach(directory: &Path) -> Result<PacketLine, ServiceError> {
     let socket = socket_with(AddressFamily::UNIX, LINE_TYPE, SocketFlags::CLOEXEC, None)
         .map_err(io::Error::from)?;
     match connect(&socket, &address) {
-        Ok(()) => Ok(socket.into()),
+        Ok(()) => require_root(&socket, named).map(|()| socket.into()),
         Err(rustix::io::Errno::ACCESS) => Err(ServiceError::Closed(named)),
         Err(errno) => Err(ServiceError::Absent(named, errno.into())),
+    }
+}
+
+/// Requires that whoever listens is root's, before it is told anything: anybody can name a directory.
+fn require_root(socket: &OwnedFd, named: String) -> Result<(), ServiceError> {
+    // Who called listen(2), unix(7).
+    match getsockopt(socket, sockopt::PeerCredentials)?.uid() {
+        0 => Ok(()),
+        user => Err(ServiceError::Foreign(named, user)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::advice;
 
 /// A thread that writes what comes, to the end of the connection. It takes no signal.
 #[derive(Debug)]
-pub struct ExportReceiver(JoinHandle<()>);
+pub struct ExportReceiver(JoinHandle<bool>);
 
 impl ExportReceiver {
     /// Starts one.
@@ -24,15 +24,16 @@ impl ExportReceiver {
         let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let thread = std::thread::Builder::new().spawn(move || {
             // Without an answer the other side knows that nobody is there.
-            let _ = write(&line, &destination);
+            write(&line, &destination).unwrap_or(false)
         });
         before.thread_set_mask()?;
         thread.map(ExportReceiver)
     }
 
-    /// Waits for its end: that of the connection, of which this process must not have the other end any more.
-    pub fn finish(self) {
-        let _ = self.0.join();
+    /// Waits for its end: that of the connection, of which this process must not have the other end any more. True when there was an
+    /// export, and all of it was written.
+    pub fn finish(self) -> bool {
+        self.0.join().unwrap_or(false)
     }
 }
 
@@ -44,19 +45,21 @@ fn next(line: &ExportLine) -> Option<ExportRecord> {
     ExportRecord::decode(&line.receive().ok()??)
 }
 
-/// Writes an export, once it begins.
-pub(super) fn write(line: &ExportLine, destination: &ExportDestination) -> io::Result<()> {
+/// Writes an export, once it begins. True when all of it was written.
+pub(super) fn write(line: &ExportLine, destination: &ExportDestination) -> io::Result<bool> {
     let Some(ExportRecord::Open) = next(line) else {
-        return Ok(());
+        return Ok(false);
     };
     let filled = destination.fill(|to, places| fill(line, &mut DirectorySink::new(to), places));
+    let is_whole = filled.as_ref().is_ok_and(|exported| !exported.lost);
     answer(
         line,
         &match filled {
             Ok(_) => ExportAnswer::Done,
             Err(error) => ExportAnswer::Refused(advice::explained_in_one_line(&error.into())),
         },
-    )
+    )?;
+    Ok(is_whole)
 }
 
 /// Does what is asked for up to the end of the export. One that breaks off has lost something.

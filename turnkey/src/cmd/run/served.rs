@@ -10,7 +10,7 @@ use nix::sys::stat::Mode;
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use turnkey_jailer::export::ExportDestination;
-use turnkey_report::Stored;
+use turnkey_report::{Status, Stored, Unreadable};
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::service::export::{ExportLine, ExportReceiver};
 use turnkey_supervisor::service::{self, RunOrder, ServedEnd, ServiceError};
@@ -51,10 +51,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let end = asked(arguments, takes_stdout, &directory, more);
     // Its other end is gone with the run, and this was the last copy.
     drop(export);
-    if let Some(receiver) = receiver {
-        receiver.finish();
-    }
+    let is_exported = receiver.map(ExportReceiver::finish);
     let end = end?;
+    let is_whole = is_report_of(&end, is_exported)?;
     if let Some(file) = report {
         let written = file.write_as("the report", &end.report);
         written.map_err(|error| Failure::Unwritten {
@@ -62,7 +61,31 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             error: error.into(),
         })?;
     }
-    Ok(end.code)
+    match is_whole {
+        true => Ok(end.code),
+        false => Err(Failure::Unwritten {
+            code: code_of_unwritten(&end),
+            error: anyhow::Error::msg(
+                "the export is not whole, though the service reports no gap in it",
+            ),
+        }),
+    }
+}
+
+/// Requires that the service's answer is a report. True when that says of the export what this process knows; `is_exported` has where one
+/// was asked for whether all of it was written.
+fn is_report_of(end: &ServedEnd, is_exported: Option<bool>) -> anyhow::Result<bool> {
+    let report = match Stored::read(&end.report) {
+        // What is too large for whoever reads it later is one all the same.
+        Err(Unreadable::TooLarge) => return Ok(is_exported != Some(false)),
+        stored => stored.context("the service's answer is no report")?.report,
+    };
+    let has_no_gap = match &report.export {
+        Some(export) => export.complete,
+        // Of a program that was not started there is none.
+        None => report.status != Status::SetupFailed,
+    };
+    Ok(is_exported != Some(false) || !has_no_gap)
 }
 
 /// The exit code when the report of a run could not be written.
