@@ -5,6 +5,7 @@
 //! among it, which the jail's terminal turns into a signal to the job in the foreground there.
 
 mod escape;
+mod job;
 mod modes;
 mod screen;
 
@@ -25,6 +26,8 @@ pub use screen::restore_all;
 
 /// Bytes typed at a time, at most.
 const PIECE: usize = 4096;
+/// Milliseconds between two looks at a terminal that another job has.
+const AWAY: u8 = 50;
 
 /// The caller's side of a terminal for the program. Neither end need be a terminal itself. Of one that is, the program's gets
 /// the settings and the size; while the program runs it is raw, and afterwards as it was before.
@@ -34,6 +37,9 @@ pub struct Terminal {
     pub input: OwnedFd,
     /// Shows what the program writes, but for what has a terminal answer, or act beyond its screen.
     pub output: OwnedFd,
+    /// The process whose terminal it is, where that is not this one: the kernel holds this one to no job control there. What is typed while
+    /// that process is stopped, or a job in the background, is not read.
+    pub job: Option<u32>,
 }
 
 impl Terminal {
@@ -45,6 +51,7 @@ impl Terminal {
         Ok(Terminal {
             input: io::stdin().as_fd().try_clone_to_owned()?,
             output: output.as_fd().try_clone_to_owned()?,
+            job: None,
         })
     }
 
@@ -53,6 +60,7 @@ impl Terminal {
         Ok(Terminal {
             input: self.input.try_clone()?,
             output: self.output.try_clone()?,
+            job: self.job,
         })
     }
 }
@@ -96,9 +104,7 @@ impl TerminalProxy {
         let from = OuterEnd(Arc::clone(&outer));
         let to = filtered(Arc::clone(&screen));
         proxy.shows = Some(thread(move || relay.run(from, &to))?);
-        proxy.types = Some(thread(move || {
-            type_on(screen.input(), &outer, stop.as_fd())
-        })?);
+        proxy.types = Some(thread(move || type_on(&screen, &outer, stop.as_fd()))?);
         Ok(proxy)
     }
 
@@ -188,11 +194,17 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Types what the caller does until that ends, or `stop` says so.
-fn type_on(input: BorrowedFd<'_>, outer: &OwnedFd, stop: BorrowedFd<'_>) {
+fn type_on(screen: &CallerScreen, outer: &OwnedFd, stop: BorrowedFd<'_>) {
+    let input = screen.input();
     let mut piece = [0; PIECE];
     let mut last = b'\n';
     loop {
+        if wait_for_foreground(screen, outer, stop).is_none() {
+            return;
+        }
         match wait([(input, PollFlags::POLLIN), (stop, PollFlags::POLLIN)]) {
+            // Before each read, since a job is stopped at any time.
+            Ok([_, false]) if screen.is_of_another_job() => continue,
             Ok([_, false]) => {}
             _ => return,
         }
@@ -210,6 +222,22 @@ fn type_on(input: BorrowedFd<'_>, outer: &OwnedFd, stop: BorrowedFd<'_>) {
             return;
         }
     }
+}
+
+/// Waits until the caller has its terminal again; `None` when it is over meanwhile.
+fn wait_for_foreground(screen: &CallerScreen, outer: &OwnedFd, stop: BorrowedFd<'_>) -> Option<()> {
+    if !screen.is_of_another_job() {
+        return Some(());
+    }
+    while screen.is_of_another_job() {
+        let mut stopped = [PollFd::new(stop, PollFlags::POLLIN)];
+        match poll(&mut stopped, AWAY) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            _ => return None,
+        }
+    }
+    screen.follow(outer);
+    Some(())
 }
 
 /// The character for the end of the input: in the middle of a line the first only ends the line.

@@ -27,6 +27,7 @@ fn it_is_typed_into_and_shows_on_any_descriptors() {
     request.terminal = Some(Terminal {
         input: OwnedFd::from(input),
         output: OwnedFd::from(output),
+        job: None,
     });
     // Whoever settles it looks at the workspace.
     let workdir = tempfile::tempdir().unwrap();

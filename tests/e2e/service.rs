@@ -22,6 +22,7 @@ mod exchanged;
 mod export;
 mod flat;
 mod follow;
+mod jobs;
 mod lifetime;
 mod lingering;
 mod log;

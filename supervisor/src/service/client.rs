@@ -119,6 +119,7 @@ fn fix(refusal: &Refusal) -> String {
 
 /// Asks the service in `directory` for a run and waits for its end. `descriptors` are the three streams, the current directory
 /// and, where it is asked for, what takes the events. Signals to this process are passed on from here on: it has no other thread.
+/// Standard input that is a terminal is read here, so that job control holds for it, unless the program `has_terminal` of its own.
 /// `waits` is told each reason for which the run waits; one that is asked to end meanwhile is withdrawn.
 ///
 /// # Errors
@@ -127,11 +128,12 @@ pub fn run(
     directory: &Path,
     order: RunOrder,
     descriptors: &[BorrowedFd<'_>],
+    has_terminal: bool,
     mut waits: impl FnMut(&str),
 ) -> Result<ServedEnd, ServiceError> {
     let line = reach(directory)?;
     let signals = listen()?;
-    let relays = CallerRelays::start(descriptors)?;
+    let relays = CallerRelays::start(descriptors, has_terminal)?;
     CONNECTION.store(line.as_fd().as_raw_fd(), Ordering::Relaxed);
     let instead = relays.instead(descriptors);
     let ended = asked(&line, &signals, order, &instead, &mut waits);

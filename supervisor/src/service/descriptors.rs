@@ -6,6 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::stat::{FileStat, SFlag, fstat};
+use nix::unistd::isatty;
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketAddrUnix, getpeername};
@@ -30,6 +31,8 @@ pub struct CallerDescriptors {
 /// The descriptors that a request has besides those of every run, in this order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedDescriptors {
+    /// True when the program has a terminal of its own, so that standard input may be the caller's.
+    pub terminal: bool,
     /// True with a descriptor that takes the events.
     pub events: bool,
     /// True with the connection of an export.
@@ -90,6 +93,9 @@ impl CallerDescriptors {
         for (name, (stream, what)) in NAMES.iter().zip(uses) {
             require_stream(stream.as_fd(), what).map_err(|reason| refused(name, reason))?;
         }
+        if !wanted.terminal && isatty(&input).unwrap_or(false) {
+            return Err(refused(NAMES[0], NO_TERMINAL));
+        }
         require_directory(directory.as_fd()).map_err(|reason| refused(NAMES[3], reason))?;
         if let Some(events) = &events {
             require_stream(events.as_fd(), StreamUse::Writing)
@@ -119,6 +125,7 @@ const NO_STREAM: &str = "is neither a pipe, a file, a terminal nor /dev/null";
 /// The reason against sockets: what is written comes from who writes, as far as its other side asks: `SCM_CREDENTIALS`, unix(7).
 const NO_SOCKET: &str =
     "is a socket, whose other side would hear root; pass what goes there through a pipe";
+const NO_TERMINAL: &str = "is a terminal, whose shell cannot keep the service from reading what is meant for another job; pass what is typed through a pipe";
 const NO_MEMORY: &str =
     "is memory, which would count as the service's; pass what goes there through a pipe";
 const NO_OWN_MOUNT: &str = "is on a mount that the service does not have; pass its content through a pipe, or name a directory of this host";
@@ -159,7 +166,7 @@ fn require_stream(stream: BorrowedFd<'_>, what: StreamUse) -> Result<(), &'stati
         }
         SFlag::S_IFSOCK => Err(NO_SOCKET),
         SFlag::S_IFCHR if device == (1, 3) => Ok(()),
-        SFlag::S_IFCHR if nix::unistd::isatty(stream).unwrap_or(false) => Ok(()),
+        SFlag::S_IFCHR if isatty(stream).unwrap_or(false) => Ok(()),
         _ => Err(NO_STREAM),
     }
 }
@@ -384,7 +391,11 @@ mod tests {
     fn a_request_has_every_descriptor_in_its_place() {
         let null = || opened("/dev/null", OFlag::O_RDWR);
         let root = || opened("/", OFlag::O_PATH);
-        let with = |events, export| WantedDescriptors { events, export };
+        let with = |events, export| WantedDescriptors {
+            terminal: false,
+            events,
+            export,
+        };
         let checked = |came, wanted| CallerDescriptors::check(came, wanted, own());
         let refused = |came, wanted| checked(came, wanted).unwrap_err().to_string();
         let none = WantedDescriptors::default();
@@ -396,6 +407,14 @@ mod tests {
         assert!(refused(more(null()), none).contains("one descriptor more"));
         assert!(refused(vec![null(), null(), root(), null()], none).starts_with("standard error"));
         assert!(refused(vec![null(), null(), null(), null()], none).contains("no directory"));
+        let typed = nix::pty::openpty(None, None).unwrap().slave;
+        let at_a_terminal = || vec![typed.try_clone().unwrap(), null(), null(), root()];
+        assert!(refused(at_a_terminal(), none).contains("is a terminal"));
+        let own = WantedDescriptors {
+            terminal: true,
+            ..none
+        };
+        assert!(checked(at_a_terminal(), own).is_ok());
         let bad = more(root());
         assert!(refused(bad, with(true, false)).starts_with("the file of events"));
         let kernel = opened("/proc/self", OFlag::O_PATH);

@@ -5,8 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 
-use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::isatty;
 use rustix::net::sockopt::socket_type;
 
 use super::descriptors::is_memory;
@@ -27,14 +28,17 @@ pub struct CallerRelays {
 }
 
 impl CallerRelays {
-    /// Starts a relay for each descriptor that needs one. Their threads heed no signals.
+    /// Starts a relay for each descriptor that needs one; for a terminal that is typed at, where the program has none of its own. Their
+    /// threads heed no signals but that by which a job in the background is stopped when it reads: where it was held back, the read would
+    /// fail.
     ///
     /// # Errors
     /// When the system has no pipe or no thread for it.
-    pub fn start(descriptors: &[BorrowedFd<'_>]) -> io::Result<CallerRelays> {
+    pub fn start(descriptors: &[BorrowedFd<'_>], has_terminal: bool) -> io::Result<CallerRelays> {
         let mut relays = CallerRelays::default();
         for (place, stream) in descriptors.iter().enumerate() {
-            if place != DIRECTORY && is_relayed(*stream, place) {
+            let is_typed = || place == 0 && !has_terminal && isatty(*stream).unwrap_or(false);
+            if place != DIRECTORY && (is_relayed(*stream, place) || is_typed()) {
                 relays.add(place, *stream)?;
             }
         }
@@ -45,11 +49,9 @@ impl CallerRelays {
         let own = File::from(stream.try_clone_to_owned()?);
         let (out, into) = std::io::pipe()?;
         let mut before = SigSet::empty();
-        pthread_sigmask(
-            SigmaskHow::SIG_BLOCK,
-            Some(&SigSet::all()),
-            Some(&mut before),
-        )?;
+        let mut held_back = SigSet::all();
+        held_back.remove(Signal::SIGTTIN);
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&held_back), Some(&mut before))?;
         let started = match place {
             // Ends with this process: nobody can be made to say more.
             0 => thread(move || pass(own, into)).map(|_| out.into()),

@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::termios::{InputModes, OptionalActions, Termios, Winsize};
 
 use super::Terminal;
+use super::job::JobPlace;
 use super::modes::ScreenState;
 
 /// Milliseconds that a terminal that takes nothing may hold up the end of a run.
@@ -63,10 +64,12 @@ impl CallerScreen {
         drop(taken);
         // A job in the background is stopped here until somebody brings it to the foreground, as any that wants the terminal.
         let made = rustix::termios::tcsetwinsize(outer, screen.size());
-        if let Err(error) = made
-            .map_err(io::Error::from)
-            .and_then(|()| screen.make_raw())
-        {
+        let taken = match screen.is_of_another_job() {
+            // It follows when its caller has it again.
+            true => Ok(()),
+            false => screen.make_raw(),
+        };
+        if let Err(error) = made.map_err(io::Error::from).and(taken) {
             screen.restore();
             return Err(error);
         }
@@ -178,8 +181,20 @@ impl CallerScreen {
         }
     }
 
-    /// False when this process is a job in the background of that terminal: to touch it would stop the process.
+    /// True when the process whose terminal it is does not have it at the moment, or is stopped. Of a terminal of this process's own the
+    /// kernel sees to that.
+    pub fn is_of_another_job(&self) -> bool {
+        self.caller
+            .job
+            .is_some_and(|job| JobPlace::of(job, self.input()) != JobPlace::Foreground)
+    }
+
+    /// False when this process is a job in the background of that terminal: to touch it would stop the process. Likewise when the
+    /// process is whose terminal it is.
     fn is_in_foreground(&self) -> bool {
+        if let Some(job) = self.caller.job {
+            return JobPlace::of(job, self.input()) != JobPlace::Background;
+        }
         rustix::termios::tcgetpgrp(self.input())
             .map_or(true, |foreground| foreground == rustix::process::getpgrp())
     }

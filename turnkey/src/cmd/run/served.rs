@@ -123,14 +123,20 @@ fn asked(
     let mut descriptors: Vec<BorrowedFd<'_>> =
         vec![stdin.as_fd(), output, stderr.as_fd(), directory.as_fd()];
     descriptors.extend(more.into_iter().flatten());
-    let order = order(arguments, takes_stdout)?;
+    let has_terminal = has_terminal(arguments, takes_stdout);
+    let order = order(arguments, has_terminal)?;
     let waits = |reason: &str| {
         if !arguments.quiet {
             output::line(&format!("waits for the service: {reason}"));
         }
     };
     let before = tcgetattr(&stdin).ok();
-    let end = service::run(&service::socket_directory(), order, &descriptors, waits);
+    if has_terminal && let Some(before) = &before {
+        // A job in the background is stopped here, as it is where it takes the terminal itself.
+        let _ = tcsetattr(&stdin, SetArg::TCSANOW, before);
+    }
+    let directory = service::socket_directory();
+    let end = service::run(&directory, order, &descriptors, has_terminal, waits);
     if end.is_err() && tcgetpgrp(&stdin) == Ok(getpgrp()) {
         // Whoever would have given the terminal back may have been killed.
         let _ = before.map(|before| tcsetattr(&stdin, SetArg::TCSANOW, &before));
@@ -146,21 +152,27 @@ fn asked(
     Ok(end?)
 }
 
+/// True when the program is to have a terminal, which only this process can tell.
+fn has_terminal(arguments: &RunArguments, takes_stdout: bool) -> bool {
+    let by_itself = || !takes_stdout && terminal::is_interactive();
+    arguments.terminal.chosen().unwrap_or_else(by_itself)
+}
+
 /// Ends this process by a signal that it holds back, as a run without the service that has not begun.
 fn die_from(signal: Signal) {
     let _ = raise(signal);
     let _ = SigSet::from(signal).thread_unblock();
 }
 
-/// The words of this command, and whether the program is to have a terminal, which only this process can tell.
-fn order(arguments: &RunArguments, takes_stdout: bool) -> anyhow::Result<RunOrder> {
+/// The words of this command, and whether the program is to have a terminal.
+fn order(arguments: &RunArguments, has_terminal: bool) -> anyhow::Result<RunOrder> {
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     ensure!(
         words.first().is_some_and(|word| word == "run"),
         "the service makes runs alone"
     );
     if arguments.terminal.chosen().is_none() {
-        let flag = match !takes_stdout && terminal::is_interactive() {
+        let flag = match has_terminal {
             true => "--tty",
             false => "--no-tty",
         };

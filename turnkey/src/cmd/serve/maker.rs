@@ -220,6 +220,7 @@ fn answered(
     let (order, descriptors) = words(came.map_err(malformed)?)?;
     let arguments = parse(&order)?;
     let more = WantedDescriptors {
+        terminal: arguments.terminal.chosen().unwrap_or(false),
         events: arguments.events.is_some(),
         export: arguments.export.destination().is_some(),
     };
@@ -255,7 +256,7 @@ fn answered(
     heed(Arc::clone(caller), service_pid).map_err(|error| broken(&error))?;
     let program = arguments.command.first().map_or(OsStr::new(""), OsStr::new);
     let started = || started(&arguments.profile, program);
-    let done = under(&arguments, wanted, taken, &started)?;
+    let done = under(&arguments, wanted, taken, peer.pid, &started)?;
     tell(&done, &arguments, &environment);
     Ok(RequestEnd::Ran(Box::new(done)))
 }
@@ -381,6 +382,7 @@ fn under(
     arguments: &RunArguments,
     wanted: SettledRun,
     (events, export): (Option<OwnedFd>, Option<OwnedFd>),
+    process: u32,
     started: &dyn Fn(),
 ) -> Result<FinishedRun, Refusal> {
     let failed = |error: anyhow::Error| broken(&error);
@@ -388,6 +390,10 @@ fn under(
     let wants_terminal = arguments.terminal.chosen().unwrap_or(false);
     let terminal = wants_terminal.then(|| Terminal::with_output(std::io::stdout()));
     let terminal = terminal.transpose().map_err(|error| failed(error.into()))?;
+    let terminal = terminal.map(|terminal| Terminal {
+        job: Some(process),
+        ..terminal
+    });
     let request = RunRequest {
         directory: wanted.directory,
         output: [standard_output(), standard_error()],
