@@ -19,30 +19,34 @@ const SOON: Duration = Duration::from_secs(2);
 /// A shell that ignores these signals, and becomes what is behind it.
 fn ignoring(signals: &str) -> [String; 4] {
     let script = format!("trap '' {signals}; exec \"$@\"");
-    ["sh", "-c", &script, "sh"].map(str::to_owned)
+    ["bash", "-c", &script, "bash"].map(str::to_owned)
 }
 
 #[test]
 fn what_the_starter_of_a_service_ignores_its_runs_heed() {
     let shell = ignoring("INT QUIT CHLD USR1");
     let service = Service::start_by(&shell.each_ref().map(String::as_str), "");
-    let run = Run::new().option("--quiet").served_at(&service.directory());
-    let ran = run.run(&["grep", "SigIgn", "/proc/self/status"]);
-    ran.expect_code(0);
-    ran.expect(ran.stdout == "SigIgn:\t0000000000000000\n", "none is");
+    let place = callers_place();
+    let client = client(&service, place.path(), "PIPE", &["sleep", "5"]);
+    eventually("it runs", || has_started(&service));
+    let began = Instant::now();
+    send(&client, Signal::SIGINT);
+    let (output, told) = ended(client);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
 #[test]
 fn whoever_ignores_the_ends_of_children_has_its_runs_made() {
     let [shell, words @ ..] = ignoring("CHLD");
-    let run = Run::new().option("--unmonitored --quiet");
+    let run = Run::new().option("--quiet");
     let own = run.command(&["true"]);
     let mut command = Command::new(shell);
     command
         .args(words)
         .arg(own.get_program())
         .args(own.get_args());
-    let output = command.output().expect("sh(1) is there");
+    let output = command.output().expect("bash is there");
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
 }
@@ -65,9 +69,15 @@ fn client(service: &Service, place: &std::path::Path, ignored: &str, program: &[
         .args(program);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let client = command.stderr(Stdio::piped()).spawn();
-    let client = client.expect("sh(1) is there");
+    let client = client.expect("bash is there");
     eventually("it has connected", || has_connected(&client));
     client
+}
+
+/// True once a program has started.
+fn has_started(service: &Service) -> bool {
+    let started = |line: &serde_json::Value| line["event"] == "started";
+    service.log().iter().any(started)
 }
 
 fn send(client: &Child, signal: Signal) {
@@ -88,10 +98,7 @@ fn what_a_caller_ignores_ends_no_run_of_it() {
     let place = callers_place();
     let program = ["sh", "-c", "echo begun > begun; sleep 0.5; exit 7"];
     let client = client(&service, place.path(), "HUP TERM USR1", &program);
-    eventually("it runs", || {
-        let started = |line: &serde_json::Value| line["event"] == "started";
-        service.log().iter().any(started)
-    });
+    eventually("it runs", || has_started(&service));
     for signal in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGUSR1] {
         send(&client, signal);
     }
