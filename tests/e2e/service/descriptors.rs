@@ -180,6 +180,7 @@ fn room_that_is_kept_for_root_is_not_for_what_a_run_writes() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(length("run") <= most, "{} of {most}: {said}", length("run"));
     assert!(said.contains("No space left"), "it is told: {said}");
+    assert_eq!(output.status.code(), Some(125), "and no success: {said}");
 }
 
 /// A block device that this user may use, and its node.

@@ -43,9 +43,9 @@ use super::refusals::{LOCAL, broken, forbidden, malformed, mistaken, refusal, un
 use super::run_maker::CallerLine;
 use crate::cli::{CommandLine, RunArguments, ServeRunArguments, TurnkeyCommand};
 use crate::cmd::run::{self, CallerTerminal};
-use crate::colour;
 use crate::failure::Failure;
 use crate::own_process;
+use crate::{colour, output};
 
 /// The time in which a caller that has connected sends its request.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -139,7 +139,7 @@ pub fn make(arguments: &ServeRunArguments) -> Result<u8, Failure> {
             GONE
         }
         Ok((peer, RequestEnd::Ran(done))) => {
-            let (code, report) = (done.report.exit_code(), sealed(&done)?);
+            let (code, report) = (exit_code(&done), sealed(&done)?);
             log.tell(ServiceEvent::Ran {
                 request: &request,
                 user: peer.user.user,
@@ -457,6 +457,18 @@ fn tell(done: &FinishedRun, arguments: &RunArguments, environment: &CallerEnviro
     let stream = std::io::stderr();
     let colour = colour::wanted_in(arguments.colour, stream.is_terminal(), environment);
     run::tell_story(done, arguments.quiet, colour);
+    if let Some(error) = &done.unwritten {
+        output::lines(&turnkey_supervisor::advice::explain(error));
+    }
+}
+
+/// The exit code that the caller's turnkey has: turnkey's own where not all that was asked for could be written.
+fn exit_code(done: &FinishedRun) -> u8 {
+    let code = done.report.exit_code();
+    match done.unwritten {
+        Some(_) => done.report.code_of_unwritten(code),
+        None => code,
+    }
 }
 
 /// The report in memory that nobody changes any more.
