@@ -407,8 +407,8 @@ mod tests {
         assert!(refused(more(null()), none).contains("one descriptor more"));
         assert!(refused(vec![null(), null(), root(), null()], none).starts_with("standard error"));
         assert!(refused(vec![null(), null(), null(), null()], none).contains("no directory"));
-        let typed = nix::pty::openpty(None, None).unwrap().slave;
-        let at_a_terminal = || vec![typed.try_clone().unwrap(), null(), null(), root()];
+        let typed = nix::pty::openpty(None, None).unwrap();
+        let at_a_terminal = || vec![typed.slave.try_clone().unwrap(), null(), null(), root()];
         assert!(refused(at_a_terminal(), none).contains("is a terminal"));
         let own = WantedDescriptors {
             terminal: true,
