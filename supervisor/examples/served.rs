@@ -29,7 +29,7 @@ pub fn tool_call(
     let null = std::fs::File::open("/dev/null")?;
     let here = std::fs::File::open(".")?;
     let descriptors = [null.as_fd(), stdout, stderr, here.as_fd()];
-    let end = service::run(directory, order, &descriptors, |reason| {
+    let end = service::run(directory, order, &descriptors, false, |reason| {
         eprintln!("it waits: {reason}");
     })?;
     Ok((end.code, Stored::read(&end.report)?.report))

@@ -86,7 +86,7 @@ fn meaning(number: i32) -> ArrivedSignal {
 pub struct SignalSet(u64);
 
 impl SignalSet {
-    /// Those that it ignores.
+    /// The signals that it ignores.
     ///
     /// # Errors
     /// When /proc does not tell.
@@ -94,7 +94,7 @@ impl SignalSet {
         SignalSet::now("SigIgn:")
     }
 
-    /// Those that it listens to.
+    /// The signals that it listens to.
     ///
     /// # Errors
     /// When /proc does not tell.

@@ -86,7 +86,7 @@ pub enum ServiceError {
     /// A signal that asks for an end, which the service has not answered.
     #[error("the service does not answer; {0} ends the wait for it, and the run, if there is one")]
     Unanswered(Signal),
-    /// Somebody listens there who makes no runs for others.
+    /// The listener there makes no runs for others.
     #[error(
         "at {0} listens user {1}, who is told nothing: a service of this host is root's; take TURNKEY_SOCKET_DIR out of the environment, or run without it: --local"
     )]

@@ -20,5 +20,5 @@ pub fn write(records: &[&[u8]], destination: &ExportDestination) -> io::Result<(
         its.send(record)?;
     }
     shutdown(&its.0, Shutdown::Write)?;
-    receiver::write(&own, destination)
+    receiver::write(&own, destination).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What a caller says while its run lasts, as the process hears it that makes the run.
+//! The words of a caller while its run lasts, as the process hears them that makes the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
