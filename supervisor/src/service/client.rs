@@ -91,6 +91,11 @@ pub enum ServiceError {
         "at {0} listens user {1}, who is told nothing: a service of this host is root's; take TURNKEY_SOCKET_DIR out of the environment, or run without it: --local"
     )]
     Foreign(String, u32),
+    /// The number of the listener's user does not exist in the caller's user namespace.
+    #[error(
+        "whose the service at {0} is cannot be seen from a user namespace of its own, and it is told nothing; run turnkey outside of that, or without the service: --local"
+    )]
+    Unseen(String),
     /// The connection ended.
     #[error(
         "the service, or its process for this run, has ended, and the run with it; nothing is known of what it did"
@@ -302,8 +307,16 @@ fn require_root(socket: &OwnedFd, named: String) -> Result<(), ServiceError> {
     // Who called listen(2), unix(7).
     match getsockopt(socket, sockopt::PeerCredentials)?.uid() {
         0 => Ok(()),
+        _ if !sees_every_user()? => Err(ServiceError::Unseen(named)),
         user => Err(ServiceError::Foreign(named, user)),
     }
+}
+
+/// True in the first user namespace, and in one that maps every number: user_namespaces(7).
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+fn sees_every_user() -> io::Result<bool> {
+    let map = std::fs::read_to_string("/proc/self/uid_map")?;
+    Ok(map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
 /// Listens to what is passed on. What the caller has this process ignore stays ignored, as with nohup(1): that is no word for the run.

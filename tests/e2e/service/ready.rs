@@ -34,14 +34,16 @@ fn a_changed_configuration_holds_for_the_next_run_whoever_stands_ready() {
     );
     let within = served(&service).option("--memory 64M");
     within.run(&["true"]).expect_code(0);
-    // One that cannot be used refuses runs, and is told to whom it can help.
+    // One that cannot be used refuses runs; what is wrong stands in the log.
     stands_ready(&service);
     service.configure("queue = \"many\"\n");
     let unusable = served(&service).run(&["true"]);
     unusable.expect_code(125);
     unusable.expect(
-        unusable.stderr.contains("serve.toml cannot be used"),
-        "with its place",
+        unusable
+            .stderr
+            .contains("configuration of the service cannot be used"),
+        "without a word of it",
     );
     service.configure("");
     let end = served(&service).run(&["true"]);
