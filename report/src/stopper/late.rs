@@ -43,3 +43,28 @@ pub fn refused_by_hook(kind: &Kind, decided: Option<RuleAction>) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixture::{file, raw};
+    use super::*;
+
+    /// An open of a file that was found, by these flags.
+    fn open(flags: i32) -> Kind {
+        Kind::Open {
+            file: Some(file("/srv/f")),
+            raw: raw("/srv/f"),
+            flags: (libc::O_CLOEXEC | flags).cast_unsigned(),
+            by_handle: false,
+            errno: 0,
+        }
+    }
+
+    #[test]
+    fn an_open_that_empties_a_file_or_makes_one_has_its_effect() {
+        for flags in [libc::O_WRONLY | libc::O_TRUNC, libc::O_CREAT | libc::O_EXCL] {
+            assert!(has_effect_before_a_kill(&open(flags)), "{flags:o}");
+        }
+        assert!(!has_effect_before_a_kill(&open(libc::O_RDWR)));
+    }
+}
